@@ -3,6 +3,7 @@ package relay
 import (
 	"context"
 	"encoding/json"
+	"errors"
 
 	"github.com/hermes-host/hermes-host/host/session"
 )
@@ -24,6 +25,11 @@ type Client interface {
 	// when the client has no stream for such, or too many wait for it.
 	Notify(method string, params json.RawMessage)
 }
+
+// ErrNoRequests is wrapped by the error of [Stream.Request] when the client's
+// protocol knows no requests from server to client (2026-07-28, SEP-2322):
+// what the server wants to ask has to go into an input_required result.
+var ErrNoRequests = errors.New("the client's protocol version has no requests from server to client")
 
 // A Stream carries what belongs to one request of a client besides its answer.
 // The gateway implements it.
