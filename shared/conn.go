@@ -17,10 +17,14 @@ import (
 // [mcp.Transport]: https://pkg.go.dev/github.com/modelcontextprotocol/go-sdk/mcp#Transport
 type Conn interface {
 	// Read returns the next message. One goroutine calls it, in a loop, until
-	// it fails; a failure is the end of the session. Close unblocks it.
+	// it fails; a failure is the end of the session. Close unblocks it. The
+	// message may alias a buffer that the next Read reuses.
 	Read(ctx context.Context) (Incoming, error)
 
-	// Write sends one message. It may be called concurrently. An error that
+	// Write sends one message. The kit writes one after the other, in the
+	// order in which the host sent them, and to nobody while a Write takes its
+	// time: a Write must not wait for an answer. It may be called concurrently
+	// with Read and Close. An error that
 	// is a [*WriteError] concerns this message alone; any other ends the
 	// session. Write may return before the message has reached the peer, and
 	// report a later failure of a request through Read (see [Incoming]). When
