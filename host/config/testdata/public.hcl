@@ -1,0 +1,3 @@
+listen "http" {
+  address = "0.0.0.0:7717"
+}

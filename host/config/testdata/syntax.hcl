@@ -1,0 +1,5 @@
+server "files" {
+  transport "stdio" {
+    command = "npx
+  }
+}

@@ -1,0 +1,4 @@
+listen "http" {
+  address = "0.0.0.0:7717"
+  token   = "hunter2"
+}
