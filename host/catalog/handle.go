@@ -8,6 +8,7 @@ import (
 	"golang.org/x/sync/errgroup"
 
 	"github.com/hermes-host/hermes-host/host/session"
+	"github.com/hermes-host/hermes-host/host/supervisor"
 	"github.com/hermes-host/hermes-host/internal/rawjson"
 )
 
@@ -21,16 +22,23 @@ type Handle struct {
 
 func (h *Handle) settle() { h.once.Do(func() { close(h.settled) }) }
 
-// list fetches the wanted lists, at once, and publishes them in one step; the
-// entries are back if they were withdrawn. Lists whose capability the server
-// has not declared are empty and not asked for. If one list fails nothing
-// is published and the error says which.
-func (h *Handle) list(ctx context.Context, s session.Session, want [kinds]bool) error {
+var _ supervisor.Lister = (*Handle)(nil)
+
+// of says which of a supervisor's lists a kind belongs to.
+var of = [kinds]supervisor.Lists{
+	Tools: supervisor.Tools, Resources: supervisor.Resources, Templates: supervisor.Resources, Prompts: supervisor.Prompts,
+}
+
+// List implements supervisor.Lister: it fetches lists, side by side, and
+// publishes them in one step; entries that were withdrawn are back. Lists whose
+// capability the server has not declared are empty and not asked for. If one
+// list fails nothing is published and the error says which.
+func (h *Handle) List(ctx context.Context, s session.Session, which supervisor.Lists) error {
 	info := s.Info()
 	var got [kinds]heard
 	group, ctx := errgroup.WithContext(ctx)
 	for kind := range kinds {
-		if want[kind] && capable(info, kindFacts[kind].capability) {
+		if which&of[kind] != 0 && capable(info, kindFacts[kind].capability) {
 			group.Go(func() (err error) {
 				got[kind], err = fetch(ctx, s, kind)
 				return err
@@ -44,7 +52,7 @@ func (h *Handle) list(ctx context.Context, s session.Session, want [kinds]bool) 
 	known := h.c.update(h.server, func(o *offer) bool {
 		o.info, o.live, o.listed = info, true, true
 		for kind := range kinds {
-			if want[kind] {
+			if which&of[kind] != 0 {
 				o.heard[kind] = got[kind]
 			}
 		}

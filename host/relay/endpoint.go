@@ -1,0 +1,158 @@
+package relay
+
+import (
+	"context"
+	"encoding/json"
+	"slices"
+	"strings"
+	"sync"
+
+	"github.com/hermes-host/hermes-host/host/catalog"
+)
+
+// endpoint implements Endpoint.
+type endpoint struct {
+	r    *Relay
+	name string // the server's; "" is the aggregate
+	cat  *catalog.Endpoint
+
+	mu      sync.RWMutex
+	clients map[string]*joined
+}
+
+// joined is a client between Join and Leave.
+type joined struct {
+	Client
+	level level // what it asked for; 0 is nothing
+}
+
+var _ Endpoint = (*endpoint)(nil)
+
+// Join implements Endpoint.
+func (e *endpoint) Join(c Client) {
+	e.mu.Lock()
+	defer e.mu.Unlock()
+	e.clients[c.ID()] = &joined{Client: c}
+}
+
+// Leave implements Endpoint. What the client had subscribed to and nobody else
+// wants is cancelled upstream in the background.
+func (e *endpoint) Leave(c Client) {
+	e.mu.Lock()
+	was := e.clients[c.ID()]
+	delete(e.clients, c.ID())
+	e.mu.Unlock()
+	if was == nil {
+		return
+	}
+	for _, server := range e.cat.View().Servers() {
+		e.r.forget(server, c)
+		if was.level != 0 {
+			e.r.relevel(server)
+		}
+	}
+}
+
+func (e *endpoint) joined() []Client {
+	e.mu.RLock()
+	defer e.mu.RUnlock()
+	all := make([]Client, 0, len(e.clients))
+	for _, c := range e.clients {
+		all = append(all, c.Client)
+	}
+	return all
+}
+
+// with returns the endpoints that include a server and have been used.
+func (r *Relay) with(server string) []*endpoint {
+	r.mu.RLock()
+	defer r.mu.RUnlock()
+	var all []*endpoint
+	for _, name := range []string{"", server} {
+		if e := r.endpoints[name]; e != nil {
+			all = append(all, e)
+		}
+	}
+	return all
+}
+
+// What the aggregate can do is always declared, since servers come and go
+// within a client's session.
+const aggregateCapabilities = `{"completions":{},"logging":{},"prompts":{"listChanged":true},` +
+	`"resources":{"listChanged":true,"subscribe":true},"tools":{"listChanged":true}}`
+
+// Bounds of the aggregate's instructions, in bytes.
+const (
+	maxInstructions = 32 << 10
+	maxOfOne        = 8 << 10
+)
+
+// Describe implements Endpoint. A server alone is described in its own words
+// as far as they have been heard.
+func (e *endpoint) Describe() Description {
+	d := Description{ServerInfo: e.r.cfg.ServerInfo, Capabilities: json.RawMessage(aggregateCapabilities)}
+	view := e.cat.View()
+	if e.name != "" {
+		info, ok := e.r.cfg.Catalog.Info(e.name)
+		if !ok {
+			return d
+		}
+		d.Instructions = info.Instructions
+		d.Capabilities = json.RawMessage(`{}`)
+		if info.Capabilities != nil {
+			d.Capabilities = info.Capabilities
+		}
+		if info.ServerInfo != nil {
+			d.ServerInfo = info.ServerInfo
+		}
+		return d
+	}
+	var text strings.Builder
+	for server, info := range view.Infos {
+		part := strings.TrimSpace(info.Instructions)
+		if part == "" {
+			continue
+		}
+		part = "# " + server + "\n\n" + cut(part, maxOfOne)
+		if text.Len() > 0 {
+			part = "\n\n" + part
+		}
+		if text.Len()+len(part) > maxInstructions {
+			break
+		}
+		text.WriteString(part)
+	}
+	d.Instructions = text.String()
+	return d
+}
+
+// cut shortens text to n bytes, between runes.
+func cut(text string, n int) string {
+	if len(text) <= n {
+		return text
+	}
+	return strings.ToValidUTF8(text[:n], "") + "…"
+}
+
+// Notification implements Endpoint. On a server's own endpoint a client's
+// notifications reach the server, except those about roots, which a shared
+// session never hears of. On the aggregate nothing says which server is meant.
+func (e *endpoint) Notification(_ context.Context, c Client, method string, params json.RawMessage) {
+	if e.name == "" || slices.Contains(unshared, method) {
+		return
+	}
+	srv, ok := e.r.cfg.Lookup(e.name, c)
+	if !ok {
+		return
+	}
+	if s := srv.Session(); s != nil {
+		if err := s.Notify(method, params); err != nil {
+			e.r.cfg.Logger.Debug("a client's notification was not delivered", "server", e.name, "method", method, "error", err)
+		}
+	}
+}
+
+// unshared is what one client must not tell a session that others use too.
+var unshared = []string{
+	"notifications/roots/list_changed", "notifications/initialized", "notifications/cancelled",
+}

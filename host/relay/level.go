@@ -1,0 +1,141 @@
+package relay
+
+import (
+	"context"
+	"encoding/json"
+	"strconv"
+
+	"github.com/hermes-host/hermes-host/host/session"
+	"github.com/hermes-host/hermes-host/internal/rawjson"
+	"github.com/hermes-host/hermes-host/shared/jsonrpc"
+)
+
+// level is a level of notifications/message (MCP, server/utilities/logging;
+// the names are those of RFC 5424). 0 is none.
+type level int
+
+var levels = map[string]level{
+	"debug": 1, "info": 2, "notice": 3, "warning": 4, "error": 5, "critical": 6, "alert": 7, "emergency": 8,
+}
+
+var levelNames = [...]string{"", "debug", "info", "notice", "warning", "error", "critical", "alert", "emergency"}
+
+const info level = 2
+
+// metaLogLevel is where requests of protocol 2026-07-28 say which log messages
+// they want on their stream; without it they want none (SEP-2575).
+const metaLogLevel = "io.modelcontextprotocol/logLevel"
+
+// setLevel handles logging/setLevel. The level is the client's own; a server
+// is told the most verbose level that any of its clients wants.
+func (e *endpoint) setLevel(ctx context.Context, c Call) session.Reply {
+	text := rawjson.Text(c.Params, "level")
+	lv := levels[text]
+	if lv == 0 {
+		return failed(jsonrpc.Errorf(jsonrpc.CodeInvalidParams, "logging/setLevel: %q is no log level", cut(text, 50)))
+	}
+	e.mu.Lock()
+	if j := e.clients[c.Client.ID()]; j != nil {
+		j.level = lv
+	}
+	e.mu.Unlock()
+	if e.name != "" {
+		// A server alone answers for itself, if only to say that it knows no
+		// levels.
+		l := e.r.link(e.name)
+		if err := l.take(ctx); err != nil {
+			return failed(jsonrpc.Errorf(jsonrpc.CodeInternalError, "%v", err))
+		}
+		defer l.give()
+		want := e.r.wanted(e.name)
+		if want == 0 || lv < want {
+			want = lv
+		}
+		var err error
+		if c.Params, err = rawjson.Set(c.Params, rawjson.Quote(levelNames[want]), "level"); err != nil {
+			return failed(jsonrpc.Errorf(jsonrpc.CodeInvalidParams, "logging/setLevel: %v", err))
+		}
+		reply := e.forward(ctx, c, e.name, rawjson.Get(c.Params, "_meta"), true)
+		if reply.Error == nil {
+			l.at = want
+		}
+		return reply
+	}
+	for _, server := range e.cat.View().Servers() {
+		e.r.relevel(server)
+	}
+	return session.Reply{Result: json.RawMessage(`{}`)}
+}
+
+// wanted returns the most verbose level among a server's clients, 0 if none
+// has asked for one. A client that has not asked counts as info.
+func (r *Relay) wanted(server string) level {
+	var most level
+	asked := false
+	for _, e := range r.with(server) {
+		e.mu.RLock()
+		for _, j := range e.clients {
+			lv := j.level
+			if lv == 0 {
+				lv = info
+			} else {
+				asked = true
+			}
+			if most == 0 || lv < most {
+				most = lv
+			}
+		}
+		e.mu.RUnlock()
+	}
+	if !asked {
+		return 0
+	}
+	return most
+}
+
+// relevel tells a server in the background which level its clients want, if it
+// has a session that does not know.
+func (r *Relay) relevel(server string) {
+	srv, ok := r.cfg.Lookup(server, nil)
+	if !ok {
+		return
+	}
+	s := srv.Session()
+	if s == nil {
+		return // the next session is told when it is listed
+	}
+	r.background(func(ctx context.Context) {
+		l := r.link(server)
+		if l.take(ctx) != nil {
+			return
+		}
+		defer l.give()
+		r.tellLevel(ctx, l, s)
+	})
+}
+
+// tellLevel sends the level that is wanted now, if it is another than the
+// server was told. The caller has the link's turn.
+func (r *Relay) tellLevel(ctx context.Context, l *link, s session.Session) {
+	want := r.wanted(l.server)
+	if want == 0 && l.at != 0 {
+		want = info
+	}
+	if want == l.at || !has(s.Info().Capabilities, "logging") {
+		return
+	}
+	ctx, cancel := context.WithTimeout(ctx, aside)
+	defer cancel()
+	reply, err := s.Call(ctx, session.Request{
+		Method: "logging/setLevel", Params: json.RawMessage(`{"level":` + strconv.Quote(levelNames[want]) + `}`),
+	})
+	switch {
+	case err != nil:
+		r.cfg.Logger.Debug("the log level was not set", "server", l.server, "error", err)
+	case reply.Error != nil:
+		r.cfg.Logger.Debug("the log level was refused", "server", l.server, "error", reply.Error)
+		l.at = want // asking again would not help
+	default:
+		l.at = want
+	}
+}

@@ -1,0 +1,158 @@
+package relay
+
+import (
+	"context"
+	"encoding/json"
+	"time"
+
+	"github.com/hermes-host/hermes-host/host/session"
+	"github.com/hermes-host/hermes-host/internal/rawjson"
+	"github.com/hermes-host/hermes-host/shared/jsonrpc"
+)
+
+// aside bounds what the relay asks a server on its own account.
+const aside = 30 * time.Second
+
+// Bounds of the subscriptions that are kept for one server.
+const (
+	maxURIs        = 10_000
+	maxSubscribers = 10_000
+)
+
+// subscribe handles resources/subscribe. The server hears of every request, as
+// a second one changes nothing there; the relay remembers whom to tell.
+func (e *endpoint) subscribe(ctx context.Context, c Call) session.Reply {
+	target, bad := e.resource(c)
+	if bad != nil {
+		return failed(bad)
+	}
+	l := e.r.link(target.Server)
+	if err := l.take(ctx); err != nil {
+		return failed(jsonrpc.Errorf(jsonrpc.CodeInternalError, "%v", err))
+	}
+	defer l.give()
+	// Before the server answers it may already tell of an update.
+	added, ok := l.want(target.Name, c.Client)
+	if !ok {
+		return failed(jsonrpc.Errorf(codeUnavailable, "server %q has as many resource subscriptions as the host keeps", target.Server))
+	}
+	reply := e.forward(ctx, c, target.Server, rawjson.Get(c.Params, "_meta"), true)
+	if reply.Error != nil && added {
+		l.unwant(target.Name, c.Client)
+	}
+	return reply
+}
+
+// unsubscribe handles resources/unsubscribe. The server hears of it when
+// nobody else is subscribed.
+func (e *endpoint) unsubscribe(ctx context.Context, c Call) session.Reply {
+	target, bad := e.resource(c)
+	if bad != nil {
+		return failed(bad)
+	}
+	l := e.r.link(target.Server)
+	if err := l.take(ctx); err != nil {
+		return failed(jsonrpc.Errorf(jsonrpc.CodeInternalError, "%v", err))
+	}
+	defer l.give()
+	l.unwant(target.Name, c.Client)
+	if l.wants(target.Name) {
+		return session.Reply{Result: json.RawMessage(`{}`)}
+	}
+	return e.forward(ctx, c, target.Server, rawjson.Get(c.Params, "_meta"), true)
+}
+
+// want adds a subscriber. Added is false if it was there already, ok is false
+// if there are too many.
+func (l *link) want(uri string, c Client) (added, ok bool) {
+	l.mu.Lock()
+	defer l.mu.Unlock()
+	all := l.subs[uri]
+	if _, there := all[c.ID()]; there {
+		return false, true
+	}
+	if len(l.subs) >= maxURIs || len(all) >= maxSubscribers {
+		return false, false
+	}
+	if all == nil {
+		all = map[string]Client{}
+		l.subs[uri] = all
+	}
+	all[c.ID()] = c
+	return true, true
+}
+
+func (l *link) unwant(uri string, c Client) {
+	l.mu.Lock()
+	defer l.mu.Unlock()
+	delete(l.subs[uri], c.ID())
+	if len(l.subs[uri]) == 0 {
+		delete(l.subs, uri)
+	}
+}
+
+func (l *link) wants(uri string) bool {
+	l.mu.Lock()
+	defer l.mu.Unlock()
+	return l.subs[uri] != nil
+}
+
+func (l *link) subscribers(uri string) []Client {
+	l.mu.Lock()
+	defer l.mu.Unlock()
+	all := make([]Client, 0, len(l.subs[uri]))
+	for _, c := range l.subs[uri] {
+		all = append(all, c)
+	}
+	return all
+}
+
+// forget drops all subscriptions of a client, and in the background cancels
+// those upstream that nobody is left for.
+func (r *Relay) forget(server string, c Client) {
+	l := r.link(server)
+	var orphans []string
+	l.mu.Lock()
+	for uri, all := range l.subs {
+		if _, there := all[c.ID()]; !there {
+			continue
+		}
+		if delete(all, c.ID()); len(all) == 0 {
+			delete(l.subs, uri)
+			orphans = append(orphans, uri)
+		}
+	}
+	l.mu.Unlock()
+	srv, ok := r.cfg.Lookup(server, nil)
+	if len(orphans) == 0 || !ok {
+		return
+	}
+	r.background(func(ctx context.Context) {
+		if l.take(ctx) != nil {
+			return
+		}
+		defer l.give()
+		s := srv.Session()
+		for _, uri := range orphans {
+			if s == nil || l.wants(uri) {
+				continue // gone with the session, or wanted again
+			}
+			r.tellURI(ctx, l, s, "resources/unsubscribe", uri)
+		}
+	})
+}
+
+// tellURI subscribes or unsubscribes on the relay's own account. The caller
+// has the link's turn.
+func (r *Relay) tellURI(ctx context.Context, l *link, s session.Session, method, uri string) {
+	ctx, cancel := context.WithTimeout(ctx, aside)
+	defer cancel()
+	params := json.RawMessage(`{"uri":` + string(rawjson.Quote(uri)) + `}`)
+	reply, err := s.Call(ctx, session.Request{Method: method, Params: params})
+	if err == nil && reply.Error != nil {
+		err = reply.Error
+	}
+	if err != nil {
+		r.cfg.Logger.Debug("a subscription was not changed", "server", l.server, "method", method, "error", err)
+	}
+}

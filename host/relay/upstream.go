@@ -1,0 +1,223 @@
+package relay
+
+import (
+	"context"
+	"encoding/json"
+	"strconv"
+
+	"github.com/hashicorp/go-hclog"
+
+	"github.com/hermes-host/hermes-host/host/catalog"
+	"github.com/hermes-host/hermes-host/host/session"
+	"github.com/hermes-host/hermes-host/host/supervisor"
+	"github.com/hermes-host/hermes-host/internal/rawjson"
+)
+
+// upstream hears what a server sends on its own. The session's reader calls
+// it, so nothing here waits.
+type upstream struct {
+	r *Relay
+	l *link
+}
+
+// Handler returns what the supervisor of a server's shared session takes as
+// its handler.
+func (r *Relay) Handler(server string) session.Handler { return upstream{r, r.link(server)} }
+
+// Notification implements session.Handler.
+func (u upstream) Notification(n session.Notification) {
+	if supervisor.ChangedLists(n.Method) != 0 {
+		return // the supervisor fetches the list; the catalog tells if it differs
+	}
+	switch n.Method {
+	case "notifications/progress":
+		u.progress(n)
+	case "notifications/message":
+		u.message(n)
+	case "notifications/resources/updated":
+		for _, c := range u.l.subscribers(rawjson.Text(n.Params, "uri")) {
+			c.Notify(n.Method, n.Params)
+		}
+	case "notifications/cancelled":
+		// It withdraws a question of the server's, by the server's id.
+		u.r.withdraw(u.l, rawjson.Get(n.Params, "requestId"))
+	default:
+		u.rest(n)
+	}
+}
+
+// progress goes to the call that our token stands for, under the client's own
+// token; the token of a call that has ended stands for nothing.
+func (u upstream) progress(n session.Notification) {
+	token, err := strconv.ParseUint(string(rawjson.Get(n.Params, "progressToken")), 10, 64)
+	if err != nil {
+		return
+	}
+	u.l.mu.Lock()
+	c := u.l.byToken[token]
+	u.l.mu.Unlock()
+	if c == nil {
+		return
+	}
+	if params, err := rawjson.Set(n.Params, c.theirs, "progressToken"); err == nil {
+		c.stream.Notify(n.Method, params)
+	}
+}
+
+// message goes to the call on whose stream it came, or to the only client that
+// has calls in flight, else to every client of the server, always by level.
+func (u upstream) message(n session.Notification) {
+	lv := levels[rawjson.Text(n.Params, "level")]
+	asked := u.asked()
+	c := u.l.related(n.Related)
+	if c == nil {
+		c = u.l.only(nil)
+	}
+	if c != nil {
+		if c.client.ProtocolVersion() >= catalog.Stateless {
+			if c.level != 0 && lv >= c.level {
+				c.stream.Notify(n.Method, n.Params)
+			}
+			return
+		}
+		if lv >= u.r.levelOf(u.l.server, c.client, asked) {
+			c.stream.Notify(n.Method, n.Params)
+		}
+		return
+	}
+	for _, e := range u.r.with(u.l.server) {
+		e.mu.RLock()
+		for _, j := range e.clients {
+			if j.ProtocolVersion() < catalog.Stateless && lv >= j.lowest(asked) {
+				j.Notify(n.Method, n.Params)
+			}
+		}
+		e.mu.RUnlock()
+	}
+}
+
+// asked reports whether any client has set a level.
+func (u upstream) asked() bool { return u.r.wanted(u.l.server) != 0 }
+
+// lowest returns the lowest level that a client is sent. One that has not
+// asked gets what the server sends by itself, unless another client has asked
+// for more than that: then info.
+func (j *joined) lowest(asked bool) level {
+	if j.level == 0 && asked {
+		return info
+	}
+	return j.level
+}
+
+func (r *Relay) levelOf(server string, c Client, asked bool) level {
+	for _, e := range r.with(server) {
+		e.mu.RLock()
+		j := e.clients[c.ID()]
+		e.mu.RUnlock()
+		if j != nil {
+			return j.lowest(asked)
+		}
+	}
+	return 0
+}
+
+// rest goes to the call on whose stream it came, else to the clients that have
+// the server to themselves.
+func (u upstream) rest(n session.Notification) {
+	if c := u.l.related(n.Related); c != nil {
+		c.stream.Notify(n.Method, n.Params)
+		return
+	}
+	u.r.mu.RLock()
+	e := u.r.endpoints[u.l.server]
+	u.r.mu.RUnlock()
+	if e == nil {
+		return
+	}
+	for _, c := range e.joined() {
+		c.Notify(n.Method, n.Params)
+	}
+}
+
+// Log implements session.Handler.
+func (u upstream) Log(line session.LogLine) {
+	level := hclog.LevelFromString(line.Level)
+	if level == hclog.NoLevel {
+		level = hclog.Info
+	}
+	if line.Stderr {
+		level = hclog.Debug
+		u.r.cfg.Logger.Log(level, "the server's stderr", "server", u.l.server, "line", line.Text)
+		return
+	}
+	u.r.cfg.Logger.Log(level, line.Text, "server", u.l.server)
+}
+
+// lister tells a new session what clients want to hear from the server.
+type lister struct {
+	supervisor.Lister
+	r *Relay
+	l *link
+}
+
+// Lister wraps a server's catalog handle for its supervisor: each new session
+// also gets the clients' subscriptions and log level, so that they outlive the
+// sessions.
+func (r *Relay) Lister(server string, next supervisor.Lister) supervisor.Lister {
+	return &lister{Lister: next, r: r, l: r.link(server)}
+}
+
+// List implements supervisor.Lister.
+func (w *lister) List(ctx context.Context, s session.Session, which supervisor.Lists) error {
+	w.r.background(func(ctx context.Context) {
+		if w.l.take(ctx) != nil {
+			return
+		}
+		defer w.l.give()
+		w.r.restore(ctx, w.l, s)
+	})
+	return w.Lister.List(ctx, s, which)
+}
+
+// restore brings a session up to what its predecessor knew, once. The caller
+// has the link's turn.
+func (r *Relay) restore(ctx context.Context, l *link, s session.Session) {
+	if l.told == s {
+		return
+	}
+	l.told, l.at = s, 0
+	r.tellLevel(ctx, l, s)
+	l.mu.Lock()
+	uris := make([]string, 0, len(l.subs))
+	for uri := range l.subs {
+		uris = append(uris, uri)
+	}
+	l.mu.Unlock()
+	if string(rawjson.Get(s.Info().Capabilities, "resources", "subscribe")) != "true" {
+		return
+	}
+	for _, uri := range uris {
+		select {
+		case <-s.Done():
+			return
+		default:
+		}
+		if l.wants(uri) {
+			r.tellURI(ctx, l, s, "resources/subscribe", uri)
+		}
+	}
+}
+
+// sharedCapabilities is what SharedCapabilities returns.
+const sharedCapabilities = `{"elicitation":{"form":{},"url":{}},"sampling":{}}`
+
+// SharedCapabilities returns the MCP ClientCapabilities that the host declares
+// to a session that all clients share.
+//
+// Elicitation and sampling are declared, since a question that comes while one
+// client's call is in flight finds its way to that client; many servers hide
+// tools from clients that declare neither. A client that can't be asked
+// answers with an error, as it would to the server itself. Roots are not
+// declared: they are one client's, and servers take them as settings for all
+// that they do.
+func SharedCapabilities() json.RawMessage { return json.RawMessage(sharedCapabilities) }
