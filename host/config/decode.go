@@ -83,6 +83,10 @@ func (d *decoder) value(expr hcl.Expression) (cty.Value, bool) {
 	}
 	v, diags := expr.Value(d.ctx)
 	d.hcl(diags)
+	if v.ContainsMarked() {
+		d.src.secrets.rememberMarked(v)
+		d.src.secrets.rememberParts(expr, d.ctx)
+	}
 	return v, !diags.HasErrors() && v.IsWhollyKnown()
 }
 

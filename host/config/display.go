@@ -2,7 +2,10 @@ package config
 
 import (
 	"encoding/json"
+	"slices"
 
+	"github.com/hashicorp/hcl/v2"
+	"github.com/hashicorp/hcl/v2/hclsyntax"
 	"github.com/zclconf/go-cty/cty"
 	ctyjson "github.com/zclconf/go-cty/cty/json"
 )
@@ -12,22 +15,48 @@ import (
 // environment variables and headers there are many plain words.
 const minLiteral = 8
 
-// remember notes the secret texts of a value: those with a mark of their own
-// or above them.
-func remember(s *secrets, v cty.Value) {
-	bare, marks := v.UnmarkDeepWithPaths()
-	_ = cty.Walk(bare, func(path cty.Path, v cty.Value) (bool, error) {
-		if v.Type() != cty.String || v.IsNull() || !v.IsKnown() {
-			return true, nil
-		}
-		for _, m := range marks {
-			// The mark of the whole attribute says the least.
-			if path.HasPrefix(m.Path) && (len(m.Path) > 0 || len(v.AsString()) >= minLiteral) {
-				s.add(v.AsString())
-				break
-			}
+// rememberLiterals notes the texts in the value of a sensitive attribute.
+func (s *secrets) rememberLiterals(v cty.Value) {
+	_ = cty.Walk(v, func(_ cty.Path, v cty.Value) (bool, error) {
+		if v.Type() == cty.String && v.IsKnown() && !v.IsNull() && len(v.AsString()) >= minLiteral {
+			s.add(v.AsString())
 		}
 		return true, nil
+	})
+}
+
+// rememberMarked notes the texts in a value that have the mark, themselves or
+// through what they are in.
+func (s *secrets) rememberMarked(v cty.Value) {
+	bare, marks := v.UnmarkDeepWithPaths()
+	if len(marks) == 0 {
+		return
+	}
+	_ = cty.Walk(bare, func(path cty.Path, v cty.Value) (bool, error) {
+		if v.Type() == cty.String && v.IsKnown() && !v.IsNull() &&
+			slices.ContainsFunc(marks, func(m cty.PathValueMarks) bool { return path.HasPrefix(m.Path) }) {
+			s.add(v.AsString())
+		}
+		return true, nil
+	})
+}
+
+// rememberParts notes the secret parts of templates: the base64 of a password
+// is as secret as "Basic " and the base64.
+func (s *secrets) rememberParts(expr hcl.Expression, ctx *hcl.EvalContext) {
+	e, ok := expr.(hclsyntax.Expression)
+	if !ok {
+		return
+	}
+	_ = hclsyntax.VisitAll(e, func(n hclsyntax.Node) hcl.Diagnostics {
+		if t, ok := n.(*hclsyntax.TemplateExpr); ok {
+			for _, part := range t.Parts {
+				if v, diags := part.Value(ctx); !diags.HasErrors() {
+					s.rememberMarked(v)
+				}
+			}
+		}
+		return nil
 	})
 }
 

@@ -78,7 +78,7 @@ func (s *scope) decoder() *decoder {
 func Load(path string, opts Options) (*File, Diagnostics) {
 	text, err := readFile(path, maxConfig)
 	if err != nil {
-		return nil, problem("Configuration not readable", "%s. Name a configuration file with -config, or write one: a server block is all it takes.", err)
+		return nil, problem("Configuration not readable", "%s. Name a configuration file with --config, or write one: a server block is all it takes.", err)
 	}
 	return Parse(text, path, opts)
 }

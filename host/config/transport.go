@@ -461,7 +461,9 @@ func encode(kind string, values map[string]cty.Value, sc *schema, s *secrets) (T
 		}
 		if (len(marks) > 0 || a.sensitive) && !plain.IsNull() {
 			t.Sensitive = append(t.Sensitive, a.name)
-			remember(s, v)
+		}
+		if a.sensitive {
+			s.rememberLiterals(plain)
 		}
 		display[a.name] = visible(v, false)
 	}

@@ -45,7 +45,7 @@ func (d *decoder) variables(blocks hcl.Blocks, opts Options) {
 		if _, ok := all[name]; !ok {
 			d.add(&hcl.Diagnostic{
 				Severity: hcl.DiagError, Summary: "No such variable",
-				Detail: fmt.Sprintf("-var sets the variable %q, but %s declares none of that name.%s", name, d.src.name, didYouMean(name, slices.Sorted(maps.Keys(all)))),
+				Detail: fmt.Sprintf("--var sets the variable %q, but %s declares none of that name.%s", name, d.src.name, didYouMean(name, slices.Sorted(maps.Keys(all)))),
 			})
 		}
 	}
@@ -88,7 +88,7 @@ func (d *decoder) variable(b *hcl.Block, opts Options) variable {
 
 	v := variable{value: cty.NilVal}
 	if text, ok := opts.Vars[name]; ok {
-		v.origin, v.value = "-var", d.given(b, text, "-var", ty, fallback)
+		v.origin, v.value = "--var", d.given(b, text, "--var", ty, fallback)
 	} else if text, _ := opts.env(envPrefix + name); text != "" {
 		v.origin, v.value = envPrefix+name, d.given(b, text, envPrefix+name, ty, fallback)
 	} else if fallback != nil {
@@ -101,7 +101,7 @@ func (d *decoder) variable(b *hcl.Block, opts Options) variable {
 			return broken
 		}
 	} else {
-		d.fail(b.DefRange, "Variable not set", "The variable %q has no value. Set it with -var %s=… or the environment variable %s%s, or give it a default.", name, name, envPrefix, name)
+		d.fail(b.DefRange, "Variable not set", "The variable %q has no value. Set it with --var %s=… or the environment variable %s%s, or give it a default.", name, name, envPrefix, name)
 		return broken
 	}
 	if v.value == cty.DynamicVal {
