@@ -1,0 +1,142 @@
+//go:build unix
+
+package launcher
+
+import (
+	"fmt"
+	"os"
+	"os/exec"
+	"sync"
+	"time"
+
+	"github.com/hashicorp/go-hclog"
+)
+
+// A guard is a process that outlives a killed host for a second and then kills
+// the process groups of the plugins that are still there.
+//
+// The lifeline tells each plugin that the host is gone, and a plugin ends its
+// servers in order then. The guard is for those that cannot: a plugin that is
+// stopped or hangs, one that ignores its lifeline, a server that ignores the
+// end of its input. (Linux's parent death signal would be no help: it would
+// kill the plugin at the very moment it has to end its servers, and those of
+// them that ignore the end of input would stay.)
+//
+// It is a shell that reads the groups that come and go from a pipe and acts
+// when the pipe ends. Without a shell there is no guard.
+type guard struct {
+	log hclog.Logger
+
+	mu     sync.Mutex
+	groups map[int]bool
+	cmd    *exec.Cmd
+	pipe   *os.File // nil: none is running
+	broken bool     // it could not be started; said once
+}
+
+const guardShell = "/bin/sh"
+
+const guardScript = `trap '' HUP INT TERM
+live=
+while read -r op id; do
+	case $op in
+	+) live="$live $id" ;;
+	-) rest=
+	   for g in $live; do [ "$g" = "$id" ] || rest="$rest $g"; done
+	   live=$rest ;;
+	esac
+done
+[ -n "$live" ] || exit 0
+sleep 1
+for g in $live; do kill -s KILL -- "-$g"; done 2>/dev/null
+exit 0
+`
+
+// guardPatience bounds a write to a guard that does not read.
+const guardPatience = time.Second
+
+func newGuard(log hclog.Logger) *guard {
+	return &guard{log: log, groups: make(map[int]bool)}
+}
+
+// add puts a group under guard, and starts the guard if none is running.
+func (g *guard) add(pgid int) {
+	g.mu.Lock()
+	defer g.mu.Unlock()
+	g.groups[pgid] = true
+	if g.pipe == nil {
+		g.start()
+		return
+	}
+	g.tell("+", pgid)
+}
+
+// remove releases a group. It is called before the group's leader is reaped.
+func (g *guard) remove(pgid int) {
+	g.mu.Lock()
+	defer g.mu.Unlock()
+	delete(g.groups, pgid)
+	if g.pipe != nil {
+		g.tell("-", pgid)
+	}
+}
+
+// close ends the guard and waits for it.
+func (g *guard) close() {
+	g.mu.Lock()
+	defer g.mu.Unlock()
+	g.end()
+}
+
+func (g *guard) start() {
+	if g.broken {
+		return
+	}
+	r, w, err := os.Pipe()
+	if err != nil {
+		g.log.Warn("no guard for plugin processes", "error", err)
+		return
+	}
+	defer r.Close()
+	cmd := exec.Command(guardShell, "-c", guardScript)
+	cmd.Args[0] = "hermes-guard"
+	cmd.Env = []string{"PATH=/usr/bin:/bin"}
+	cmd.Dir = "/"
+	cmd.Stdin = r
+	ownGroup(cmd)
+	if err := cmd.Start(); err != nil {
+		w.Close()
+		g.broken = true
+		g.log.Debug("no guard for plugin processes", "error", err)
+		return
+	}
+	g.cmd, g.pipe = cmd, w
+	for pgid := range g.groups {
+		g.tell("+", pgid)
+	}
+}
+
+func (g *guard) tell(op string, pgid int) {
+	if g.pipe == nil {
+		return
+	}
+	_ = g.pipe.SetWriteDeadline(time.Now().Add(guardPatience))
+	if _, err := fmt.Fprintf(g.pipe, "%s %d\n", op, pgid); err != nil {
+		// Somebody killed or stopped it. The next plugin starts another.
+		g.log.Warn("the guard of the plugin processes is gone", "error", err)
+		g.end()
+	}
+}
+
+// end is called when there is nothing left to guard, or to make room for
+// another guard. The guard that sees the end of its pipe meanwhile is killed in
+// its second of grace, before it acts.
+func (g *guard) end() {
+	if g.pipe == nil {
+		return
+	}
+	killGroup(g.cmd.Process.Pid)
+	g.pipe.Close()
+	_ = g.cmd.Wait()
+	g.cmd, g.pipe = nil, nil
+}
