@@ -42,7 +42,8 @@ type Session interface {
 	Answer(id json.RawMessage, reply Reply) error
 
 	// Healthy asks whether plugin and session still respond, by real I/O
-	// that the server sees. Nil says yes.
+	// that the server sees. Nil says yes. Silence to one kind of request is
+	// confirmed by another: healthy servers exist that ignore ping.
 	Healthy(ctx context.Context) error
 
 	// Done is closed when the session has ended, and End then says why.

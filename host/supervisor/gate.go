@@ -35,7 +35,7 @@ func (g *Gate) enter(ctx context.Context) (leave func(), err error) {
 	case <-ctx.Done():
 		return nil, context.Cause(ctx)
 	}
-	leave = sync.OnceFunc(func() { <-g.slots })
-	timer := time.AfterFunc(gateHold, leave)
-	return func() { timer.Stop(); leave() }, nil
+	free := sync.OnceFunc(func() { <-g.slots })
+	timer := time.AfterFunc(gateHold, free)
+	return func() { timer.Stop(); free() }, nil
 }

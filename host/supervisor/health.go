@@ -2,7 +2,6 @@ package supervisor
 
 import (
 	"context"
-	"fmt"
 	"time"
 
 	"github.com/hermes-host/hermes-host/host/session"
@@ -42,7 +41,8 @@ func (m suspect) apply(s *Supervisor) {
 	}
 }
 
-// check asks the session for a sign of life in a worker, one at a time.
+// check asks the session for a sign of life in a worker, one at a time. The
+// session asks in more than one way: some healthy servers ignore ping.
 func (s *Supervisor) check() {
 	if s.health.running {
 		return
@@ -50,27 +50,10 @@ func (s *Supervisor) check() {
 	s.health.running = true
 	l := s.cur
 	s.work(func() message {
-		err := s.alive(l)
-		return checked{l, err}
+		ctx, cancel := context.WithTimeout(l.ctx, s.cfg.Timeouts.Health)
+		defer cancel()
+		return checked{l, l.sess.Healthy(ctx)}
 	})
-}
-
-// alive asks twice, in different ways: some healthy servers ignore ping, but
-// every server answers a request, if only with an error.
-func (s *Supervisor) alive(l *live) error {
-	ctx, cancel := context.WithTimeout(l.ctx, s.cfg.Timeouts.Health)
-	defer cancel()
-	err := l.sess.Healthy(ctx)
-	if err == nil || l.dead() {
-		return nil
-	}
-	ctx, cancel = context.WithTimeout(l.ctx, s.cfg.Timeouts.Health)
-	defer cancel()
-	_, second := l.sess.Call(ctx, session.Request{Method: "tools/list"})
-	if second == nil {
-		return nil
-	}
-	return fmt.Errorf("no sign of life: %w; then: %w", err, second)
 }
 
 // apply keeps a session that lives and replaces one that does not.
@@ -89,6 +72,6 @@ func (m checked) apply(s *Supervisor) {
 	case !asked && m.live.pending.Load() > 0:
 		s.health.rest(s.cfg.KeepAlive)
 	default:
-		s.drop(&session.End{Class: session.Gone, Message: m.err.Error(), Retryable: true})
+		s.drop(&session.End{Class: session.Gone, Message: "no sign of life: " + m.err.Error(), Retryable: true})
 	}
 }
