@@ -1,0 +1,109 @@
+package main
+
+import (
+	"context"
+	"errors"
+	"fmt"
+	"io"
+	"net"
+	"net/netip"
+	"path/filepath"
+	"strings"
+
+	"github.com/spf13/cobra"
+
+	"github.com/hermes-host/hermes-host/host"
+	"github.com/hermes-host/hermes-host/host/config"
+	"github.com/hermes-host/hermes-host/internal/version"
+)
+
+// A source says which configuration to use, and with which variables.
+type source struct {
+	path string
+	vars []string
+}
+
+func (s *source) flags(cmd *cobra.Command) {
+	configFlag(cmd, &s.path)
+	cmd.Flags().StringArrayVar(&s.vars, "var", nil, "value of a variable of the configuration, as name=value; may be repeated")
+}
+
+// read finds and reads the file, and returns its path too. Diagnostics go to
+// stderr; the error is silent where they say all there is.
+func (s *source) read(stderr io.Writer, own bool) (file *config.File, path string, err error) {
+	vars := map[string]string{}
+	for _, pair := range s.vars {
+		name, value, ok := strings.Cut(pair, "=")
+		if !ok || name == "" {
+			return nil, "", usage(fmt.Errorf("--var %q is not name=value", pair))
+		}
+		vars[name] = value
+	}
+	path, err = findConfig(s.path, own)
+	if err != nil {
+		return nil, "", err
+	}
+	file, diags := config.Load(path, config.Options{Vars: vars, Version: version.String()})
+	return file, path, report(stderr, diags, diags.HasErrors())
+}
+
+// report prints diagnostics, and returns a silent error if failed says so.
+func report(stderr io.Writer, diags config.Diagnostics, failed bool) error {
+	if diags.Len() > 0 {
+		if err := diags.Write(stderr); err != nil {
+			return err
+		}
+	}
+	if failed {
+		return &exit{code: exitError}
+	}
+	return nil
+}
+
+// serve makes a host of the configuration and runs it.
+func (s *source) serve(cmd *cobra.Command, logs logFlags, own bool, listen string, run func(context.Context, *host.Host) error) error {
+	if err := logs.check(); err != nil {
+		return err
+	}
+	file, path, err := s.read(cmd.ErrOrStderr(), own)
+	if err != nil {
+		return err
+	}
+	if err := checkListen(listen, file.Listen()); err != nil {
+		return err
+	}
+	log := logs.logger(cmd.ErrOrStderr(), file.Log().Level, file.Log().Format)
+	h, err := host.New(file, host.Settings{Logger: log, Listen: listen, Version: version.String()})
+	if err != nil {
+		return err
+	}
+	if abs, err := filepath.Abs(path); err == nil {
+		path = abs
+	}
+	log.Info("starting", "version", version.String(), "config", path)
+	defer context.AfterFunc(cmd.Context(), func() {
+		log.Info("ending in order; a second signal ends everything at once")
+	})()
+	err = run(cmd.Context(), h)
+	if wrong, ok := errors.AsType[*host.ConfigError](err); ok {
+		return report(cmd.ErrOrStderr(), wrong.Diagnostics, true)
+	}
+	return err
+}
+
+// checkListen holds --listen to the rule that the configuration's address is
+// held to: whoever can be reached from elsewhere asks for a token.
+func checkListen(listen string, configured config.Listen) error {
+	if listen == "" {
+		return nil
+	}
+	name, _, err := net.SplitHostPort(listen)
+	if err != nil {
+		return usage(fmt.Errorf("--listen %q is not host:port, such as 127.0.0.1:7717", listen))
+	}
+	ip, err := netip.ParseAddr(name)
+	if loopback := name == "localhost" || err == nil && ip.IsLoopback(); !loopback && configured.Token == "" {
+		return fmt.Errorf("others than this machine can reach --listen %s, and would be free to call every tool: set a token in the configuration's listen block, or listen on 127.0.0.1", listen)
+	}
+	return nil
+}

@@ -1,0 +1,59 @@
+package main
+
+import (
+	"fmt"
+
+	"github.com/spf13/cobra"
+
+	"github.com/hermes-host/hermes-host/host"
+	"github.com/hermes-host/hermes-host/internal/version"
+)
+
+func validateCommand() *cobra.Command {
+	var from source
+	var logs logFlags
+	cmd := &cobra.Command{
+		Use:   "validate",
+		Short: "Check a configuration without connecting to anything",
+		Long: `Reads the configuration, starts the transport plugins that it names, and lets
+them check the transport blocks, just as "run" does before it starts anything.
+No server is started or connected to.
+
+Everything that is wrong is reported at once, with the place in the file. The
+exit code is 0 if the configuration is valid and 1 if it is not.`,
+		Example: `  hermes-host validate
+  hermes-host validate -c /etc/hermes-host/config.hcl
+  hermes-host validate --var token=secret`,
+		Args: arguments(cobra.NoArgs),
+		RunE: func(cmd *cobra.Command, _ []string) error {
+			if err := logs.check(); err != nil {
+				return err
+			}
+			file, path, err := from.read(cmd.ErrOrStderr(), true)
+			if err != nil {
+				return err
+			}
+			h, err := host.New(file, host.Settings{
+				Logger:  logs.logger(cmd.ErrOrStderr(), "error", file.Log().Format),
+				Version: version.String(),
+			})
+			if err != nil {
+				return err
+			}
+			defer h.Close()
+			cfg, diags := h.Resolve(cmd.Context())
+			if err := report(cmd.ErrOrStderr(), diags, diags.HasErrors()); err != nil {
+				return err
+			}
+			servers := "servers"
+			if len(cfg.Servers) == 1 {
+				servers = "server"
+			}
+			_, err = fmt.Fprintf(cmd.OutOrStdout(), "%s: configuration is valid: %d %s\n", path, len(cfg.Servers), servers)
+			return err
+		},
+	}
+	from.flags(cmd)
+	logs.flags(cmd)
+	return cmd
+}

@@ -1,0 +1,42 @@
+// A client on the TypeScript SDK. It connects to the endpoint that its argument
+// describes, lists everything, makes the calls it is told to, and prints what
+// came back as one JSON object.
+//
+//   node client.mjs '{"url": "http://…/mcp", "calls": [{"name": "echo", "arguments": {"text": "x"}}]}'
+//   node client.mjs '{"command": "hermes-host", "args": ["stdio"], "calls": []}'
+import { Client } from "@modelcontextprotocol/sdk/client/index.js";
+import { StdioClientTransport } from "@modelcontextprotocol/sdk/client/stdio.js";
+import { StreamableHTTPClientTransport } from "@modelcontextprotocol/sdk/client/streamableHttp.js";
+
+const { url, command, args, calls, read } = JSON.parse(process.argv[2]);
+const client = new Client({ name: "e2e-typescript", version: "1.0.0" });
+const transport = url
+  ? new StreamableHTTPClientTransport(new URL(url))
+  : new StdioClientTransport({ command, args, env: process.env, stderr: "inherit" });
+await client.connect(transport);
+
+async function list(method, key) {
+  const all = [];
+  let cursor;
+  do {
+    const page = await client[method](cursor ? { cursor } : undefined);
+    all.push(...page[key]);
+    cursor = page.nextCursor;
+  } while (cursor);
+  return all;
+}
+
+const capabilities = client.getServerCapabilities();
+const out = {
+  server: client.getServerVersion(),
+  tools: capabilities.tools ? (await list("listTools", "tools")).map((t) => t.name) : [],
+  resources: capabilities.resources ? (await list("listResources", "resources")).map((r) => r.uri) : [],
+  templates: capabilities.resources ? (await list("listResourceTemplates", "resourceTemplates")).map((t) => t.uriTemplate) : [],
+  prompts: capabilities.prompts ? (await list("listPrompts", "prompts")).map((p) => p.name) : [],
+  calls: [],
+  contents: [],
+};
+for (const call of calls ?? []) out.calls.push(await client.callTool(call));
+for (const uri of read ?? []) out.contents.push((await client.readResource({ uri })).contents[0].text);
+await client.close();
+console.log(JSON.stringify(out));
