@@ -1,0 +1,177 @@
+package main
+
+import (
+	"context"
+	"errors"
+	"fmt"
+	"os"
+	"sync"
+	"sync/atomic"
+	"syscall"
+	"time"
+
+	"github.com/hermes-host/hermes-host/shared"
+	"github.com/hermes-host/hermes-host/shared/transportpb"
+)
+
+const (
+	// polite is how long a server has to exit after the end of its input, and
+	// again after SIGTERM (MCP 2025-11-25, basic/lifecycle, shutdown).
+	polite = 2 * time.Second
+
+	// orphanGrace is how long descendants that outlive the server have
+	// between SIGTERM and SIGKILL.
+	orphanGrace = 250 * time.Millisecond
+
+	// mute is how long a server that has closed its stdout may take to exit,
+	// so that the exit can be reported.
+	mute = time.Second
+)
+
+// starter starts processes, and knows how many it has.
+type starter struct{ live atomic.Int32 }
+
+func (p *starter) dial(_ context.Context, s shared.Session, c config) (shared.Conn, error) {
+	proc, err := start(c, s)
+	if err != nil {
+		return nil, err
+	}
+	p.live.Add(1)
+	s.Logger.Debug("started the server's process", "pid", proc.cmd.Process.Pid)
+	lines := shared.NewLineConn(proc.stdout, proc.stdin, shared.LineOptions{
+		MaxMessageBytes: s.MaxMessageBytes,
+		Stray: func(line string) {
+			s.Logger.Warn("the server wrote to its stdout what is no MCP message", "line", line)
+		},
+	})
+	return &conn{LineConn: lines, proc: proc, owner: p, gone: make(chan struct{})}, nil
+}
+
+// conn is a session with a process.
+type conn struct {
+	*shared.LineConn
+	proc  *child
+	owner *starter
+
+	closing sync.Once
+	gone    chan struct{} // closed when nothing is left
+}
+
+// Read returns the next message. Its error says how the process ended.
+func (c *conn) Read(ctx context.Context) (shared.Incoming, error) {
+	in, err := c.LineConn.Read(ctx)
+	if err == nil {
+		return in, nil
+	}
+	select {
+	case <-c.proc.exited:
+	case <-time.After(mute):
+		return in, fmt.Errorf("the server's process runs but can't be spoken with: %w", err)
+	}
+	<-c.proc.drained // the grace for held pipes bounds it
+	return in, &shared.EndError{
+		Class:     transportpb.SessionEnd_CLASS_TRANSPORT,
+		Message:   c.proc.status() + c.proc.tail.String(),
+		Retryable: true,
+	}
+}
+
+// Close ends the process: end of input, then SIGTERM, then SIGKILL, the last
+// at once when ctx ends. Descendants that survive it go too. Of several calls
+// the first one's ctx counts; the others wait.
+func (c *conn) Close(ctx context.Context) error {
+	c.closing.Do(func() {
+		defer close(c.gone)
+		c.end(ctx)
+	})
+	<-c.gone
+	return nil
+}
+
+func (c *conn) end(ctx context.Context) {
+	pid := c.proc.cmd.Process.Pid
+	family := descendants(pid)
+	_ = c.proc.stdin.Close() // after an exit it is closed already
+	if !c.exits(ctx, polite) {
+		family = descendants(pid)
+		c.signal(syscall.SIGTERM, family)
+		if !c.exits(ctx, polite) {
+			family = descendants(pid)
+			c.signal(syscall.SIGKILL, family)
+			c.exits(context.WithoutCancel(ctx), polite)
+		}
+	}
+	c.sweep(ctx, family)
+	_ = c.LineConn.Close(ctx) // the pipes of a process that is gone
+	_ = c.proc.stderr.Close()
+	<-c.proc.drained
+	c.owner.live.Add(-1)
+}
+
+// exits waits for the process's exit for at most d, and reports it.
+func (c *conn) exits(ctx context.Context, d time.Duration) bool {
+	timer := time.NewTimer(d)
+	defer timer.Stop()
+	select {
+	case <-c.proc.exited:
+		return true
+	case <-timer.C:
+	case <-ctx.Done():
+	}
+	return false
+}
+
+func (c *conn) signal(sig syscall.Signal, family []int) {
+	if err := c.proc.cmd.Process.Signal(sig); err != nil && !errors.Is(err, os.ErrProcessDone) {
+		_ = c.proc.cmd.Process.Kill() // a system without that signal
+	}
+	for _, pid := range family {
+		signalPid(pid, sig)
+	}
+}
+
+// sweep ends what the server has left behind.
+func (c *conn) sweep(ctx context.Context, family []int) {
+	left := c.survivors(family)
+	if len(left) == 0 {
+		return
+	}
+	for _, pid := range left {
+		signalPid(pid, syscall.SIGTERM)
+	}
+	select {
+	case <-time.After(orphanGrace):
+	case <-ctx.Done():
+	}
+	// Again, for what was forked in between.
+	for range 3 {
+		left = c.survivors(left)
+		if len(left) == 0 {
+			return
+		}
+		for _, pid := range left {
+			signalPid(pid, syscall.SIGKILL)
+		}
+	}
+}
+
+// survivors returns the processes that belong to the server and still run.
+// Where the plugin leads a process group that is this server's alone, these
+// are all others in it; else those of family that are still in the group.
+func (c *conn) survivors(family []int) []int {
+	group := groupMembers()
+	if leadsGroup() && c.owner.live.Load() == 1 {
+		return group
+	}
+	in := map[int]bool{}
+	for _, pid := range group {
+		in[pid] = true
+	}
+	var left []int
+	for _, pid := range family {
+		if in[pid] {
+			left = append(left, pid)
+		}
+	}
+	return left
+}
