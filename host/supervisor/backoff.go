@@ -62,10 +62,11 @@ func (p *pace) died(proven bool, now time.Time) (wait time.Duration, ok bool) {
 // looping reports whether too many sessions died unproven.
 func (p *pace) looping() bool { return len(p.deaths) > p.cfg.CrashLoop.Deaths }
 
-// backoff returns a wait of the present level, half of it random.
+// backoff returns a wait of the present level, up to a quarter more or less at
+// random.
 func (p *pace) backoff() time.Duration {
 	d := grow(p.cfg.Retry.Base, p.cfg.Retry.Max, p.level-1)
-	return d/2 + time.Duration(p.cfg.Jitter()*float64(d/2))
+	return min(d*3/4+time.Duration(p.cfg.Jitter()*float64(d/2)), p.cfg.Retry.Max)
 }
 
 // revive returns how long a parked server waits, up to a tenth more at random,

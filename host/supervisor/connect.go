@@ -2,6 +2,7 @@ package supervisor
 
 import (
 	"context"
+	"errors"
 	"fmt"
 	"time"
 
@@ -35,8 +36,8 @@ func (s *Supervisor) connect() {
 		ctx, cancel := context.WithTimeoutCause(ctx, limit, fmt.Errorf("no session after %s", limit))
 		defer cancel()
 		sess, err := s.cfg.Transport.Connect(ctx, f)
-		if err != nil && ctx.Err() != nil {
-			err = fmt.Errorf("%w: %w", context.Cause(ctx), err)
+		if cause := context.Cause(ctx); err != nil && cause != nil && !errors.Is(err, cause) {
+			err = fmt.Errorf("%w: %w", cause, err)
 		}
 		return connected{sess, err}
 	})

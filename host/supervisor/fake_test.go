@@ -182,7 +182,7 @@ type rig struct {
 }
 
 // run starts a supervisor over w. Jitter is the least there is: waits of the
-// back-off are half of their nominal value. The test ends with a shutdown.
+// back-off are three quarters of their nominal value. The test ends with a shutdown.
 func run(t testing.TB, w *world, change func(*Config)) *rig {
 	w.start = time.Now()
 	r := &rig{world: w, t: t, ended: make(chan struct{})}

@@ -7,6 +7,7 @@ import (
 	"slices"
 	"strings"
 	"sync"
+	"sync/atomic"
 	"testing"
 	"testing/synctest"
 	"time"
@@ -51,14 +52,18 @@ func TestRunReturnsOnShutdownAlone(t *testing.T) {
 // starts nothing.
 func TestShutdownWins(t *testing.T) {
 	for range 50 {
-		scene(t, &world{dial: refuse("down")}, nil, func(r *rig) {
-			r.after(time.Minute)
-			r.state(Parked)
-			n := len(r.dials)
-			r.s.Reconnect("operator")
-			r.stop()
-			<-r.ended
-			r.dialed(n)
+		var r atomic.Pointer[rig]
+		scene(t, &world{dial: func(context.Context, int) error { <-time.After(time.Second); return gone("down") }}, func(c *Config) {
+			c.OnTransition = func(tr Transition) { // Run's goroutine: it sees both at once
+				if tr.To == Parked {
+					r.Load().s.Reconnect("operator")
+					r.Load().stop()
+				}
+			}
+		}, func(started *rig) {
+			r.Store(started)
+			<-started.ended
+			started.dialed(5)
 		})
 	}
 }
@@ -115,7 +120,8 @@ func TestEveryDeathIsTheSameEvent(t *testing.T) {
 	}
 }
 
-// TestBackOffThenPark: the waits double from 1 s to 60 s, half of each random;
+// TestBackOffThenPark: the waits double up to their limit, a quarter more or
+// less at random and never over the limit;
 // when the budget is spent the server parks, and its entries leave the
 // catalog. The first connect has the same budget as a later one.
 func TestBackOffThenPark(t *testing.T) {
@@ -141,7 +147,7 @@ func TestBackOffThenPark(t *testing.T) {
 					at := time.Duration(0)
 					for _, d := range []time.Duration{0, 1000, 2000, 4000, 8000, 10000} {
 						d *= time.Millisecond
-						at += d/2 + time.Duration(jitter*float64(d/2))
+						at += min(d*3/4+time.Duration(jitter*float64(d/2)), 10*time.Second)
 						want = append(want, at)
 					}
 					if !slices.Equal(r.dials, want) {
@@ -367,7 +373,7 @@ func TestUnprovenSessionKeepsTheBackOff(t *testing.T) {
 		live func(r *rig)
 		wait time.Duration
 	}{
-		"young":  {func(r *rig) { r.after(29 * time.Second) }, 2 * time.Second},
+		"young":  {func(r *rig) { r.after(29 * time.Second) }, 3 * time.Second},
 		"old":    {func(r *rig) { r.after(30 * time.Second) }, 0},
 		"useful": {func(r *rig) { r.ok(4) }, 0},
 	} {
@@ -378,7 +384,7 @@ func TestUnprovenSessionKeepsTheBackOff(t *testing.T) {
 				}
 				return nil
 			}}, nil, func(r *rig) {
-				r.after(3500 * time.Millisecond)
+				r.after(5250 * time.Millisecond)
 				r.state(Ready)
 				c.live(r)
 				died := time.Since(r.start)
