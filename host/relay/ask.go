@@ -4,6 +4,7 @@ import (
 	"context"
 	"encoding/json"
 	"errors"
+	"sync/atomic"
 
 	"github.com/hermes-host/hermes-host/host/session"
 	"github.com/hermes-host/hermes-host/internal/rawjson"
@@ -90,6 +91,9 @@ func (u upstream) ask(c *call, s session.Session, q session.ServerRequest) *json
 		delete(c.questions, o)
 		l.mu.Unlock()
 		if err != nil {
+			if o.withdrawn.Load() {
+				return // nobody waits for an answer
+			}
 			reply = failed(unasked(q.Method, err))
 		}
 		u.answer(s, q, reply)
@@ -108,8 +112,9 @@ func (u upstream) ask(c *call, s session.Session, q session.ServerRequest) *json
 
 // question is one that a client has been asked on a server's behalf.
 type question struct {
-	id     string // the server's, as JSON
-	cancel context.CancelFunc
+	id        string // the server's, as JSON
+	cancel    context.CancelFunc
+	withdrawn atomic.Bool // by the server
 }
 
 // withdraw ends a question that the server no longer wants answered.
@@ -118,6 +123,7 @@ func (r *Relay) withdraw(l *link, id json.RawMessage) {
 	defer l.mu.Unlock()
 	for o := range l.asking {
 		if id != nil && o.id == string(id) {
+			o.withdrawn.Store(true)
 			o.cancel()
 		}
 	}

@@ -6,6 +6,7 @@ import (
 	"slices"
 	"strings"
 	"sync"
+	"sync/atomic"
 
 	"github.com/hermes-host/hermes-host/host/catalog"
 )
@@ -16,8 +17,16 @@ type endpoint struct {
 	name string // the server's; "" is the aggregate
 	cat  *catalog.Endpoint
 
+	described atomic.Pointer[described]
+
 	mu      sync.RWMutex
 	clients map[string]*joined
+}
+
+// described is a Description with the view that it was made of.
+type described struct {
+	view *catalog.View
+	Description
 }
 
 // joined is a client between Join and Leave.
@@ -90,8 +99,17 @@ const (
 // Describe implements Endpoint. A server alone is described in its own words
 // as far as they have been heard.
 func (e *endpoint) Describe() Description {
-	d := Description{ServerInfo: e.r.cfg.ServerInfo, Capabilities: json.RawMessage(aggregateCapabilities)}
 	view := e.cat.View()
+	if d := e.described.Load(); d != nil && d.view == view {
+		return d.Description
+	}
+	d := &described{view, e.describe(view)}
+	e.described.Store(d)
+	return d.Description
+}
+
+func (e *endpoint) describe(view *catalog.View) Description {
+	d := Description{ServerInfo: e.r.cfg.ServerInfo, Capabilities: json.RawMessage(aggregateCapabilities)}
 	if e.name != "" {
 		info, ok := e.r.cfg.Catalog.Info(e.name)
 		if !ok {

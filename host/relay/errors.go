@@ -53,11 +53,7 @@ func (r *Relay) unanswered(ctx context.Context, c Call, server string, err error
 		e.Data = facts
 		return failed(e)
 	}
-	lead := `{"content":[{"type":"text","text":`
-	if c.Client.ProtocolVersion() >= catalog.Stateless {
-		lead = `{"resultType":"complete","content":[{"type":"text","text":`
-	}
-	return session.Reply{Result: slices.Concat([]byte(lead), rawjson.Quote(err.Error()),
+	return session.Reply{Result: slices.Concat([]byte(`{"content":[{"type":"text","text":`), rawjson.Quote(err.Error()),
 		[]byte(`}],"isError":true,"_meta":{"`+metaError+`":`), facts, []byte(`}}`))}
 }
 

@@ -203,27 +203,5 @@ func (e *endpoint) forward(ctx context.Context, c Call, server string, meta json
 	if err != nil {
 		return e.r.unanswered(ctx, c, server, err)
 	}
-	if reply.Error == nil && c.Client.ProtocolVersion() >= catalog.Stateless {
-		reply.Result = e.complement(c.Method, server, reply.Result)
-	}
 	return reply
-}
-
-// complement gives a result of an older server what clients of protocol
-// 2026-07-28 want in it (SEP-2322, SEP-2549).
-func (e *endpoint) complement(method, server string, result json.RawMessage) json.RawMessage {
-	info, ok := e.r.cfg.Catalog.Info(server)
-	if !ok || info.ProtocolVersion >= catalog.Stateless || len(result) == 0 || result[0] != '{' {
-		return result
-	}
-	lead := `{"resultType":"complete"`
-	if method == "resources/read" {
-		lead = `{"resultType":"complete","ttlMs":0,"cacheScope":"private"`
-	}
-	out := make([]byte, 0, len(lead)+1+len(result))
-	out = append(out, lead...)
-	if rest := strings.TrimLeft(string(result[1:min(len(result), 64)]), " \t\r\n"); !strings.HasPrefix(rest, "}") {
-		out = append(out, ',')
-	}
-	return append(out, result[1:]...)
 }

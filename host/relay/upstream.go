@@ -4,6 +4,7 @@ import (
 	"context"
 	"encoding/json"
 	"strconv"
+	"strings"
 
 	"github.com/hashicorp/go-hclog"
 
@@ -41,6 +42,14 @@ func (u upstream) Notification(n session.Notification) {
 	case "notifications/cancelled":
 		// It withdraws a question of the server's, by the server's id.
 		u.r.withdraw(u.l, rawjson.Get(n.Params, "requestId"))
+	case "notifications/elicitation/complete":
+		// It comes when the call may long have ended; clients ignore ids that
+		// they don't know (MCP 2025-11-25, client/elicitation).
+		for _, e := range u.r.with(u.l.server) {
+			for _, c := range e.joined() {
+				c.Notify(n.Method, n.Params)
+			}
+		}
 	default:
 		u.rest(n)
 	}
@@ -49,7 +58,8 @@ func (u upstream) Notification(n session.Notification) {
 // progress goes to the call that our token stands for, under the client's own
 // token; the token of a call that has ended stands for nothing.
 func (u upstream) progress(n session.Notification) {
-	token, err := strconv.ParseUint(string(rawjson.Get(n.Params, "progressToken")), 10, 64)
+	// Some servers turn numbers into strings.
+	token, err := strconv.ParseUint(strings.Trim(string(rawjson.Get(n.Params, "progressToken")), `"`), 10, 64)
 	if err != nil {
 		return
 	}
@@ -208,10 +218,9 @@ func (r *Relay) restore(ctx context.Context, l *link, s session.Session) {
 	}
 }
 
-// sharedCapabilities is what SharedCapabilities returns.
-const sharedCapabilities = `{"elicitation":{"form":{},"url":{}},"sampling":{}}`
+const capabilities = `{"elicitation":{"form":{},"url":{}},"sampling":{}}`
 
-// SharedCapabilities returns the MCP ClientCapabilities that the host declares
+// Capabilities returns the MCP ClientCapabilities that the host declares
 // to a session that all clients share.
 //
 // Elicitation and sampling are declared, since a question that comes while one
@@ -220,4 +229,4 @@ const sharedCapabilities = `{"elicitation":{"form":{},"url":{}},"sampling":{}}`
 // answers with an error, as it would to the server itself. Roots are not
 // declared: they are one client's, and servers take them as settings for all
 // that they do.
-func SharedCapabilities() json.RawMessage { return json.RawMessage(sharedCapabilities) }
+func Capabilities() json.RawMessage { return json.RawMessage(capabilities) }
