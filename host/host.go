@@ -1,0 +1,206 @@
+// Package host is hermes-host as a library: it reads a configuration, looks
+// after the servers in it, and serves what they offer to MCP clients.
+//
+//	file, diags := config.Load("config.hcl", config.Options{})
+//	…
+//	h, err := host.New(file, host.Settings{Logger: logger})
+//	…
+//	err = h.Run(ctx) // until ctx ends
+//
+// The parts are joined here and nowhere else: launcher makes sessions, one
+// supervisor per server keeps one alive, catalog holds what they offer, relay
+// carries messages, gateway serves clients.
+package host
+
+import (
+	"context"
+	"errors"
+	"fmt"
+	"io"
+	"net"
+	"sync"
+	"time"
+
+	"github.com/hashicorp/go-hclog"
+
+	"github.com/hermes-host/hermes-host/host/catalog"
+	"github.com/hermes-host/hermes-host/host/config"
+	"github.com/hermes-host/hermes-host/host/gateway"
+	"github.com/hermes-host/hermes-host/host/launcher"
+	"github.com/hermes-host/hermes-host/host/relay"
+	"github.com/hermes-host/hermes-host/host/supervisor"
+	"github.com/hermes-host/hermes-host/internal/rawjson"
+)
+
+// Settings are what the program decides, as against what the user configures.
+// The zero value works.
+type Settings struct {
+	// Logger gets the host's log; nil discards it.
+	Logger hclog.Logger
+	// Listen replaces the configured address of the HTTP endpoint.
+	Listen string
+	// Version is the program's own, for clients and servers; empty: "dev".
+	Version string
+	// PluginDirs is where the house's plugins are looked for; empty: beside
+	// the executable.
+	PluginDirs []string
+	// RunDir is where the directory for sockets is made; empty:
+	// $XDG_RUNTIME_DIR, else the system's directory for temporary files.
+	RunDir string
+}
+
+// connecting bounds how many servers connect at a time, so that fifty of them
+// waking up together don't starve each other of processor time.
+const connecting = 8
+
+// finishing is how long calls in flight may go on when the host stops.
+const finishing = 2 * time.Second
+
+// closing bounds the end of all plugins, once their sessions have been closed.
+const closing = 5 * time.Second
+
+// A Host looks after a set of servers. Make it with [New], use Run, RunStdio
+// or only the questions ([Host.Resolve], [Host.Plugins]), and end it with
+// Close. Its methods may be called concurrently, Run and RunStdio once in all.
+type Host struct {
+	file     *config.File
+	settings Settings
+	log      hclog.Logger
+	launcher *launcher.Launcher
+	catalog  *catalog.Catalog
+	relay    *relay.Relay
+	gate     *supervisor.Gate
+
+	mu      sync.RWMutex
+	members map[string]*member
+}
+
+// New prepares a host. It starts nothing but makes a directory for sockets;
+// the error says what is wrong with the place for it.
+func New(file *config.File, s Settings) (*Host, error) {
+	if s.Logger == nil {
+		s.Logger = hclog.NewNullLogger()
+	}
+	if s.Version == "" {
+		s.Version = "dev"
+	}
+	h := &Host{
+		file: file, settings: s, log: s.Logger,
+		catalog: catalog.New(),
+		gate:    supervisor.NewGate(connecting),
+		members: map[string]*member{},
+	}
+	info := implementation(s.Version)
+	var err error
+	h.launcher, err = launcher.New(launcher.Settings{
+		Logger:     s.Logger.Named("plugin"),
+		PluginDirs: s.PluginDirs,
+		Commands:   commands(file.Plugins),
+		RunDir:     s.RunDir,
+		ClientInfo: info,
+	})
+	if err != nil {
+		return nil, err
+	}
+	h.relay = relay.New(relay.Config{
+		Catalog:    h.catalog,
+		Lookup:     h.lookup,
+		Logger:     s.Logger.Named("relay"),
+		ServerInfo: info,
+	})
+	return h, nil
+}
+
+// implementation is the MCP Implementation object that peers are told.
+func implementation(version string) []byte {
+	return fmt.Appendf(nil, `{"name":"hermes-host","title":"Hermes Host","version":%s}`, rawjson.Quote(version))
+}
+
+// A ConfigError says that the configuration cannot be used. Diagnostics can
+// tell where and why.
+type ConfigError struct{ Diagnostics config.Diagnostics }
+
+// Error returns all diagnostics, with the lines that they speak of.
+func (e *ConfigError) Error() string { return e.Diagnostics.String() }
+
+// Run serves clients over HTTP until ctx ends, and then stops everything in
+// order. It returns nil then; before that, an error that kept it from starting
+// (a [*ConfigError], a port in use) or ended it.
+func (h *Host) Run(ctx context.Context) error {
+	defer h.Close()
+	addr := h.settings.Listen
+	if addr == "" {
+		addr = h.file.Listen().Address
+	}
+	l, err := net.Listen("tcp", addr)
+	if err != nil {
+		return fmt.Errorf("listening for clients: %w; stop what uses the address, or set another one in the listen block", err)
+	}
+	defer l.Close()
+	return h.serve(ctx, func(ctx context.Context, cfg *config.Config, g *gateway.Gateway) error {
+		return h.listen(ctx, l, cfg, g)
+	})
+}
+
+// RunStdio serves one client over in and out, which see the aggregate of all
+// servers, until the client or ctx ends. It returns as Run does.
+func (h *Host) RunStdio(ctx context.Context, in io.Reader, out io.Writer) error {
+	defer h.Close()
+	return h.serve(ctx, func(ctx context.Context, _ *config.Config, g *gateway.Gateway) error {
+		defer h.drain(g)
+		all, _ := h.relay.Endpoint("")
+		return g.ServeStdio(ctx, in, out, all)
+	})
+}
+
+// serve runs the servers for as long as front runs.
+func (h *Host) serve(ctx context.Context, front func(context.Context, *config.Config, *gateway.Gateway) error) error {
+	cfg, diags := h.Resolve(ctx)
+	if ctx.Err() != nil {
+		return nil
+	}
+	if cfg == nil {
+		return &ConfigError{diags}
+	}
+	for _, line := range diags.Lines() {
+		h.log.Warn(line)
+	}
+	if err := h.start(cfg); err != nil {
+		return err
+	}
+	g := gateway.New(gateway.Config{
+		Endpoints:       h.relay.Endpoint,
+		AllowedHosts:    cfg.Listen.AllowedHosts,
+		AllowedOrigins:  cfg.Listen.AllowedOrigins,
+		SessionIdle:     cfg.Listen.SessionIdleTimeout,
+		MaxSessions:     cfg.Listen.MaxSessions,
+		MaxRequestBytes: cfg.Listen.MaxRequestBytes,
+		Logger:          h.log.Named("gateway"),
+	})
+	err := front(ctx, cfg, g)
+	if ctx.Err() != nil || errors.Is(err, context.Canceled) {
+		return nil
+	}
+	return err
+}
+
+// drain ends the gateway in order, and what does not end in time by force.
+func (h *Host) drain(g *gateway.Gateway) {
+	h.log.Info("stopping")
+	ctx, cancel := context.WithTimeout(context.Background(), finishing)
+	defer cancel()
+	if g.Shutdown(ctx) != nil {
+		h.log.Warn("calls in flight were cancelled", "after", finishing)
+	}
+}
+
+// Close stops all servers in parallel, bounded by their own close timeouts,
+// then all plugins. Run and RunStdio do it on their way out; without them the
+// caller must. It may be called several times.
+func (h *Host) Close() {
+	h.stop()
+	h.relay.Close()
+	ctx, cancel := context.WithTimeout(context.Background(), closing)
+	defer cancel()
+	h.launcher.Close(ctx)
+}
