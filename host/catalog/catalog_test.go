@@ -128,7 +128,7 @@ func TestAllPages(t *testing.T) {
 
 func TestPagesAreBoundedInBytes(t *testing.T) {
 	var all []string
-	for i := range 10 {
+	for i := range 5 {
 		all = append(all, fmt.Sprintf(`{"name":"t%d","description":"%s","inputSchema":{"type":"object"}}`, i, strings.Repeat("x", 1<<20)))
 	}
 	c := with(t, Server{Name: "s"})

@@ -61,12 +61,11 @@ func (e *endpoint) list(ctx context.Context, c Call, kind catalog.Kind) session.
 
 // named handles the requests that go by the name of a tool or prompt.
 func (e *endpoint) named(ctx context.Context, c Call, kind catalog.Kind) session.Reply {
-	var m [2]json.RawMessage
-	if err := rawjson.Members(c.Params, m[:], "name", "_meta"); err != nil && c.Params != nil {
-		return failed(jsonrpc.Errorf(jsonrpc.CodeInvalidParams, "%s: %v", c.Method, err))
-	}
-	outer := rawjson.Unquote(m[0])
-	if outer == "" {
+	p, bad := readParams(c, "name")
+	switch {
+	case bad != nil:
+		return failed(bad)
+	case p.text == "":
 		return failed(jsonrpc.Errorf(jsonrpc.CodeInvalidParams, "%s: params have no name", c.Method))
 	}
 	view := e.cat.View()
@@ -74,48 +73,48 @@ func (e *endpoint) named(ctx context.Context, c Call, kind catalog.Kind) session
 	if kind == catalog.Prompts {
 		find, what = view.Prompt, "prompt"
 	}
-	target, ok := find(outer)
+	target, ok := find(p.text)
 	if !ok {
-		return failed(jsonrpc.Errorf(jsonrpc.CodeInvalidParams, "Unknown %s: %s", what, cut(outer, 200)))
+		return failed(jsonrpc.Errorf(jsonrpc.CodeInvalidParams, "Unknown %s: %s", what, cut(p.text, 200)))
 	}
-	if target.Name != outer {
-		params, err := rawjson.Set(c.Params, rawjson.Quote(target.Name), "name")
-		if err != nil {
-			return failed(jsonrpc.Errorf(jsonrpc.CodeInvalidParams, "%s: %v", c.Method, err))
-		}
-		c.Params = params
-	}
-	return e.forward(ctx, c, target.Server, m[1], kind == catalog.Prompts || target.Idempotent)
+	p.rename(target.Name)
+	return e.forward(ctx, c, p, target.Server, kind == catalog.Prompts || target.Idempotent)
 }
 
 // located handles resources/read.
 func (e *endpoint) located(ctx context.Context, c Call) session.Reply {
-	target, bad := e.resource(c)
+	p, server, bad := e.resource(c)
 	if bad != nil {
 		return failed(bad)
 	}
-	return e.forward(ctx, c, target.Server, rawjson.Get(c.Params, "_meta"), true)
+	return e.forward(ctx, c, p, server, true)
 }
 
-func (e *endpoint) resource(c Call) (catalog.Target, *jsonrpc.Error) {
-	uri := rawjson.Text(c.Params, "uri")
-	if uri == "" {
-		return catalog.Target{}, jsonrpc.Errorf(jsonrpc.CodeInvalidParams, "%s: params have no uri", c.Method)
+// resource finds the server of the URI in a request's params.
+func (e *endpoint) resource(c Call) (p params, server string, bad *jsonrpc.Error) {
+	if p, bad = readParams(c, "uri"); bad != nil {
+		return p, "", bad
 	}
-	target, ok := e.cat.View().Resource(uri)
+	if p.text == "" {
+		return p, "", jsonrpc.Errorf(jsonrpc.CodeInvalidParams, "%s: params have no uri", c.Method)
+	}
+	target, ok := e.cat.View().Resource(p.text)
 	if !ok {
-		return catalog.Target{}, noResource(c.Client, uri)
+		return p, "", noResource(c.Client, p.text)
 	}
-	return target, nil
+	return p, target.Server, nil
 }
 
 // complete handles completion/complete, whose reference is a prompt's name or
 // a resource's URI or template (MCP, server/utilities/completion).
 func (e *endpoint) complete(ctx context.Context, c Call) session.Reply {
-	ref := rawjson.Get(c.Params, "ref")
-	meta := rawjson.Get(c.Params, "_meta")
+	p, bad := readParams(c, "ref")
+	if bad != nil {
+		return failed(bad)
+	}
+	ref := p.key.Of(p.raw)
 	view := e.cat.View()
-	switch kind := rawjson.Text(ref, "type"); kind {
+	switch rawjson.Text(ref, "type") {
 	case "ref/prompt":
 		outer := rawjson.Text(ref, "name")
 		target, ok := view.Prompt(outer)
@@ -123,82 +122,70 @@ func (e *endpoint) complete(ctx context.Context, c Call) session.Reply {
 			return failed(jsonrpc.Errorf(jsonrpc.CodeInvalidParams, "Unknown prompt: %s", cut(outer, 200)))
 		}
 		if target.Name != outer {
-			params, err := rawjson.Set(c.Params, rawjson.Quote(target.Name), "ref", "name")
-			if err != nil {
+			var err error
+			if p.as, err = rawjson.Set(ref, rawjson.Quote(target.Name), "name"); err != nil {
 				return failed(jsonrpc.Errorf(jsonrpc.CodeInvalidParams, "%s: %v", c.Method, err))
 			}
-			c.Params = params
 		}
-		return e.forward(ctx, c, target.Server, meta, true)
+		return e.forward(ctx, c, p, target.Server, true)
 	case "ref/resource":
 		uri := rawjson.Text(ref, "uri")
 		target, ok := view.Template(uri)
 		if !ok {
 			return failed(noResource(c.Client, uri))
 		}
-		return e.forward(ctx, c, target.Server, meta, true)
-	default:
-		if e.name != "" { // the server may know more kinds than we do
-			return e.forward(ctx, c, e.name, meta, true)
-		}
-		return failed(jsonrpc.Errorf(jsonrpc.CodeInvalidParams, "%s: ref is neither a ref/prompt nor a ref/resource", c.Method))
+		return e.forward(ctx, c, p, target.Server, true)
 	}
+	if e.name != "" { // the server may know more kinds than we do
+		return e.forward(ctx, c, p, e.name, true)
+	}
+	return failed(jsonrpc.Errorf(jsonrpc.CodeInvalidParams, "%s: ref is neither a ref/prompt nor a ref/resource", c.Method))
 }
 
 // other handles methods that the host does not know. A server alone gets them
 // as they are; in the aggregate a name or a URI has to decide.
 func (e *endpoint) other(ctx context.Context, c Call) session.Reply {
-	meta := rawjson.Get(c.Params, "_meta")
-	if e.name != "" {
-		return e.forward(ctx, c, e.name, meta, false)
+	p, bad := readParams(c, "name")
+	if bad != nil {
+		return failed(bad)
 	}
-	view := e.cat.View()
-	if outer := rawjson.Text(c.Params, "name"); outer != "" {
-		target, ok := view.Tool(outer)
-		if prompt, found := view.Prompt(outer); found && (!ok || strings.HasPrefix(c.Method, "prompts/")) {
+	if e.name != "" {
+		return e.forward(ctx, c, p, e.name, false)
+	}
+	if p.text == "" {
+		if p, server, bad := e.resource(c); bad == nil {
+			return e.forward(ctx, c, p, server, false)
+		}
+	} else {
+		view := e.cat.View()
+		target, ok := view.Tool(p.text)
+		if prompt, found := view.Prompt(p.text); found && (!ok || strings.HasPrefix(c.Method, "prompts/")) {
 			target, ok = prompt, true
 		}
 		if ok {
-			if params, err := rawjson.Set(c.Params, rawjson.Quote(target.Name), "name"); err == nil {
-				c.Params = params
-				return e.forward(ctx, c, target.Server, meta, false)
-			}
-		}
-	} else if uri := rawjson.Text(c.Params, "uri"); uri != "" {
-		if target, ok := view.Resource(uri); ok {
-			return e.forward(ctx, c, target.Server, meta, false)
+			p.rename(target.Name)
+			return e.forward(ctx, c, p, target.Server, false)
 		}
 	}
 	return failed(jsonrpc.Errorf(jsonrpc.CodeMethodNotFound, "Method not found: %s", cut(c.Method, 200)))
 }
 
-// forward sends a request to a server and returns its answer as it came. Meta
-// is the _meta of the params, nil if they have none.
-func (e *endpoint) forward(ctx context.Context, c Call, server string, meta json.RawMessage, idempotent bool) session.Reply {
+// forward sends a request to a server and returns its answer as it came.
+func (e *endpoint) forward(ctx context.Context, c Call, p params, server string, idempotent bool) session.Reply {
 	srv, ok := e.r.cfg.Lookup(server, c.Client)
 	if !ok {
 		return failed(jsonrpc.Errorf(codeUnavailable, "server %q is no longer configured", server))
 	}
-	in := &call{link: e.r.link(server), client: c.Client, stream: c.Stream, ctx: ctx}
-	if meta != nil && meta[0] == '{' {
-		var m [2]json.RawMessage
-		if err := rawjson.Members(meta, m[:], "progressToken", metaLogLevel); err != nil {
-			return failed(jsonrpc.Errorf(jsonrpc.CodeInvalidParams, "%s: %v", c.Method, err))
-		}
-		in.level = levels[rawjson.Unquote(m[1])]
-		if m[0] != nil && string(m[0]) != "null" {
-			in.ours, in.theirs = e.r.tokens.Add(1), m[0]
-			params, err := rawjson.Set(c.Params, number(in.ours), "_meta", "progressToken")
-			if err != nil {
-				return failed(jsonrpc.Errorf(jsonrpc.CodeInvalidParams, "%s: %v", c.Method, err))
-			}
-			c.Params = params
-		}
+	in := &call{link: e.r.link(server), client: c.Client, stream: c.Stream, ctx: ctx, level: p.level}
+	var token json.RawMessage
+	if p.token.To > 0 {
+		in.ours, in.theirs = e.r.tokens.Add(1), p.token.Of(p.raw)
+		token = number(in.ours)
 	}
 	in.enter()
 	defer in.leave()
 	reply, err := srv.Call(ctx, session.Request{
-		Method: c.Method, Params: c.Params, Headers: c.Headers, Started: in.started,
+		Method: c.Method, Params: p.encode(token), Headers: c.Headers, Started: in.started,
 	}, supervisor.CallOptions{Idempotent: idempotent})
 	if err != nil {
 		return e.r.unanswered(ctx, c, server, err)

@@ -6,7 +6,6 @@ import (
 	"strconv"
 
 	"github.com/hermes-host/hermes-host/host/session"
-	"github.com/hermes-host/hermes-host/internal/rawjson"
 	"github.com/hermes-host/hermes-host/shared/jsonrpc"
 )
 
@@ -29,10 +28,13 @@ const metaLogLevel = "io.modelcontextprotocol/logLevel"
 // setLevel handles logging/setLevel. The level is the client's own; a server
 // is told the most verbose level that any of its clients wants.
 func (e *endpoint) setLevel(ctx context.Context, c Call) session.Reply {
-	text := rawjson.Text(c.Params, "level")
-	lv := levels[text]
+	p, bad := readParams(c, "level")
+	if bad != nil {
+		return failed(bad)
+	}
+	lv := levels[p.text]
 	if lv == 0 {
-		return failed(jsonrpc.Errorf(jsonrpc.CodeInvalidParams, "logging/setLevel: %q is no log level", cut(text, 50)))
+		return failed(jsonrpc.Errorf(jsonrpc.CodeInvalidParams, "logging/setLevel: %q is no log level", cut(p.text, 50)))
 	}
 	e.mu.Lock()
 	if j := e.clients[c.Client.ID()]; j != nil {
@@ -51,11 +53,8 @@ func (e *endpoint) setLevel(ctx context.Context, c Call) session.Reply {
 		if want == 0 || lv < want {
 			want = lv
 		}
-		var err error
-		if c.Params, err = rawjson.Set(c.Params, rawjson.Quote(levelNames[want]), "level"); err != nil {
-			return failed(jsonrpc.Errorf(jsonrpc.CodeInvalidParams, "logging/setLevel: %v", err))
-		}
-		reply := e.forward(ctx, c, e.name, rawjson.Get(c.Params, "_meta"), true)
+		p.rename(levelNames[want])
+		reply := e.forward(ctx, c, p, e.name, true)
 		if reply.Error == nil {
 			l.at = want
 		}

@@ -22,23 +22,23 @@ const (
 // subscribe handles resources/subscribe. The server hears of every request, as
 // a second one changes nothing there; the relay remembers whom to tell.
 func (e *endpoint) subscribe(ctx context.Context, c Call) session.Reply {
-	target, bad := e.resource(c)
+	p, server, bad := e.resource(c)
 	if bad != nil {
 		return failed(bad)
 	}
-	l := e.r.link(target.Server)
+	l := e.r.link(server)
 	if err := l.take(ctx); err != nil {
 		return failed(jsonrpc.Errorf(jsonrpc.CodeInternalError, "%v", err))
 	}
 	defer l.give()
 	// Before the server answers it may already tell of an update.
-	added, ok := l.want(target.Name, c.Client)
+	added, ok := l.want(p.text, c.Client)
 	if !ok {
-		return failed(jsonrpc.Errorf(codeUnavailable, "server %q has as many resource subscriptions as the host keeps", target.Server))
+		return failed(jsonrpc.Errorf(codeUnavailable, "server %q has as many resource subscriptions as the host keeps", server))
 	}
-	reply := e.forward(ctx, c, target.Server, rawjson.Get(c.Params, "_meta"), true)
+	reply := e.forward(ctx, c, p, server, true)
 	if reply.Error != nil && added {
-		l.unwant(target.Name, c.Client)
+		l.unwant(p.text, c.Client)
 	}
 	return reply
 }
@@ -46,20 +46,20 @@ func (e *endpoint) subscribe(ctx context.Context, c Call) session.Reply {
 // unsubscribe handles resources/unsubscribe. The server hears of it when
 // nobody else is subscribed.
 func (e *endpoint) unsubscribe(ctx context.Context, c Call) session.Reply {
-	target, bad := e.resource(c)
+	p, server, bad := e.resource(c)
 	if bad != nil {
 		return failed(bad)
 	}
-	l := e.r.link(target.Server)
+	l := e.r.link(server)
 	if err := l.take(ctx); err != nil {
 		return failed(jsonrpc.Errorf(jsonrpc.CodeInternalError, "%v", err))
 	}
 	defer l.give()
-	l.unwant(target.Name, c.Client)
-	if l.wants(target.Name) {
+	l.unwant(p.text, c.Client)
+	if l.wants(p.text) {
 		return session.Reply{Result: json.RawMessage(`{}`)}
 	}
-	return e.forward(ctx, c, target.Server, rawjson.Get(c.Params, "_meta"), true)
+	return e.forward(ctx, c, p, server, true)
 }
 
 // want adds a subscriber. Added is false if it was there already, ok is false
