@@ -115,7 +115,8 @@ type fake struct {
 	done    chan struct{}
 	ending  atomic.Pointer[session.End]
 	calls   atomic.Int64
-	late    atomic.Int64 // calls after the end
+	died    atomic.Int64 // when, in ns since the world's start; 0: it lives
+	late    atomic.Int64 // calls later than the instant of the end
 }
 
 func (f *fake) Info() session.Info {
@@ -125,7 +126,9 @@ func (f *fake) Info() session.Info {
 func (f *fake) Call(ctx context.Context, req session.Request) (session.Reply, error) {
 	select {
 	case <-f.done:
-		f.late.Add(1)
+		if f.deadSince() > 0 {
+			f.late.Add(1)
+		}
 		return session.Reply{}, session.Failuref(true, "written to a dead session")
 	default:
 	}
@@ -150,9 +153,19 @@ func (f *fake) Healthy(ctx context.Context) error {
 func (f *fake) Done() <-chan struct{} { return f.done }
 func (f *fake) End() *session.End     { return f.ending.Load() }
 
+// deadSince returns how long ago the session ended, 0 if it lives or ended in
+// this very instant.
+func (f *fake) deadSince() time.Duration {
+	if died := f.died.Load(); died > 0 {
+		return time.Since(f.w.start) - time.Duration(died)
+	}
+	return 0
+}
+
 // die ends the session by itself.
 func (f *fake) die(end *session.End) {
 	f.once.Do(func() {
+		f.died.Store(max(1, int64(time.Since(f.w.start))))
 		f.ending.Store(end)
 		close(f.done)
 	})
