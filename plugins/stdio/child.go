@@ -105,12 +105,10 @@ func (p *child) wait() {
 	_ = p.cmd.Wait() // ProcessState says more
 	close(p.exited)
 	_ = p.stdin.Close() // ends a write that blocks though nobody will read
-	held := time.AfterFunc(heldGrace, func() {
+	time.AfterFunc(heldGrace, func() {
 		_ = p.stdout.Close()
 		_ = p.stderr.Close()
 	})
-	<-p.drained
-	_ = held // stdout is closed after the grace in any case; its reader is done or stuck
 }
 
 // drain passes on stderr line by line until it ends.

@@ -1,0 +1,288 @@
+package main
+
+import (
+	"encoding/json"
+	"fmt"
+	"os"
+	"strconv"
+	"strings"
+	"syscall"
+	"testing"
+	"time"
+
+	"github.com/hermes-host/hermes-host/internal/rawjson"
+	"github.com/hermes-host/hermes-host/shared/plugintest"
+	"github.com/hermes-host/hermes-host/shared/transportpb"
+)
+
+func block(t testing.TB, crimes string) string {
+	t.Helper()
+	text, err := json.Marshal(map[string]any{
+		"command": os.Args[0],
+		"args":    nil,
+		"env":     map[string]string{envServer: crimes},
+	})
+	if err != nil {
+		t.Fatal(err)
+	}
+	return string(text)
+}
+
+func launch(t testing.TB) *plugintest.Process {
+	return plugintest.Start(t, os.Args[0], envPlugin+"=1")
+}
+
+func open(t testing.TB, p *plugintest.Process, crimes string) *plugintest.Session {
+	t.Helper()
+	return p.Open(t, &transportpb.OpenSession{Config: []byte(block(t, crimes))})
+}
+
+func TestAcceptance(t *testing.T) {
+	plugintest.Run(t, plugintest.Suite{
+		Binary: os.Args[0],
+		Env:    []string{envPlugin + "=1"},
+		Config: func(t *testing.T) string { return block(t, "good") },
+		Invalid: map[string]string{
+			"command": `{"command": ""}`,
+			"env":     `{"command": "sh", "env": {"A=B": "c"}}`,
+			"args":    `{"command": "sh", "args": ["a\u0000b"]}`,
+		},
+		Unreachable: `{"command": "no-such-command-anywhere"}`,
+	})
+}
+
+func TestNoSuchCommand(t *testing.T) {
+	p := launch(t)
+	for _, c := range []struct{ block, says, path string }{
+		{`{"command": "no-such-command"}`, "PATH", "command"},
+		{`{"command": "npx -y server"}`, "args", "command"},
+		{`{"command": "/etc/passwd"}`, "permission", "command"},
+		{`{"command": "/no/such/file"}`, "no such file", "command"},
+		{`{"command": "sh", "cwd": "/no/such/dir"}`, "/no/such/dir", "cwd"},
+	} {
+		s := p.Open(t, &transportpb.OpenSession{Config: []byte(c.block)})
+		end := s.AwaitEnd()
+		if end.GetClass() != transportpb.SessionEnd_CLASS_CONFIG || end.GetRetryable() {
+			t.Errorf("%s: got %v", c.block, end)
+		}
+		if !strings.Contains(end.GetMessage(), c.says) {
+			t.Errorf("%s: %q does not say %q", c.block, end.GetMessage(), c.says)
+		}
+		if len(end.GetPath()) == 0 || end.GetPath()[0].GetAttribute() != c.path {
+			t.Errorf("%s: path %v", c.block, end.GetPath())
+		}
+	}
+}
+
+func TestDiesDuringHandshake(t *testing.T) {
+	end := open(t, launch(t), "diesAtOnce").AwaitEnd()
+	if end.GetClass() != transportpb.SessionEnd_CLASS_TRANSPORT || !end.GetRetryable() {
+		t.Errorf("got %v", end)
+	}
+	for _, part := range []string{"status 7", "cannot open the database"} {
+		if !strings.Contains(end.GetMessage(), part) {
+			t.Errorf("%q does not say %q", end.GetMessage(), part)
+		}
+	}
+}
+
+func TestModernServer(t *testing.T) {
+	s := open(t, launch(t), "modern")
+	if s.Init.GetProtocolVersion() != "2026-07-28" {
+		t.Fatalf("got %v, %v", s.Init, s.AwaitEnd())
+	}
+	_, ch := s.Go("tools/call", `{"name":"meta","arguments":{},"_meta":{"progressToken":7}}`)
+	meta := rawjson.Get(s.Await(ch).GetResult(), "structuredContent")
+	if rawjson.Text(meta, "io.modelcontextprotocol/protocolVersion") != "2026-07-28" || string(rawjson.Get(meta, "progressToken")) != "7" {
+		t.Errorf("the request's _meta is %s", meta)
+	}
+	s.Tool("listChanged", `{}`)
+	if m := s.Unasked().GetNotification().GetMethod(); m != "notifications/tools/list_changed" {
+		t.Errorf("got %q", m)
+	}
+}
+
+func TestGarbageOnStdout(t *testing.T) {
+	s := open(t, launch(t), "printsFirst")
+	if s.Init == nil {
+		t.Fatal(s.AwaitEnd())
+	}
+	s.Tool("garbage", `{}`)
+	if r := s.Tool("echo", `{"value":1}`); r.GetResult() == nil {
+		t.Errorf("got %v", r)
+	}
+	s.CloseSession()
+	s.AwaitEnd()
+	var text strings.Builder
+	for _, l := range s.Logs() {
+		text.WriteString(l.Message + "\n")
+	}
+	for _, part := range []string{"Server running on stdio", "listening on port"} {
+		if !strings.Contains(text.String(), part) {
+			t.Errorf("the log does not have %q:\n%s", part, &text)
+		}
+	}
+}
+
+func TestStderr(t *testing.T) {
+	p := launch(t)
+	s := open(t, p, "stderrFlood")
+	if s.Init == nil {
+		t.Fatal(s.AwaitEnd())
+	}
+	if r := s.Tool("stderr", `{"lines":3000}`); r.GetResult() == nil {
+		t.Errorf("got %v", r)
+	}
+	s.GoTool("crash", `{}`)
+	end := s.AwaitEnd()
+	if m := end.GetMessage(); !strings.Contains(m, "status 3") || !strings.Contains(m, "line 2999") || len(m) > 5<<10 {
+		t.Errorf("%d bytes: %s", len(m), m)
+	}
+	stderr := 0
+	for _, l := range s.Logs() {
+		if l.Stderr {
+			stderr++
+		}
+	}
+	if stderr == 0 {
+		t.Error("no line of stderr reached the log")
+	}
+}
+
+// alive reports whether a process runs (and is no zombie).
+func alive(pid int) bool {
+	text, err := os.ReadFile(fmt.Sprintf("/proc/%d/stat", pid))
+	if err != nil {
+		return false
+	}
+	_, rest, _ := strings.Cut(string(text), ") ")
+	return rest != "" && rest[0] != 'Z' && rest[0] != 'X'
+}
+
+// grandchild returns the pid that the server has told on stderr.
+func grandchild(t *testing.T, s *plugintest.Session) int {
+	t.Helper()
+	s.Tool("echo", `{"value":1}`)
+	deadline := time.After(10 * time.Second)
+	for {
+		for _, l := range s.Logs() {
+			if text, ok := strings.CutPrefix(l.Message, "grandchild "); ok {
+				pid, err := strconv.Atoi(text)
+				if err != nil {
+					t.Fatal(err)
+				}
+				return pid
+			}
+		}
+		select {
+		case <-deadline:
+			t.Fatal("no grandchild")
+		default:
+			s.Tool("echo", `{"value":1}`)
+		}
+	}
+}
+
+func serverPid(t *testing.T, s *plugintest.Session) int {
+	t.Helper()
+	pid, err := strconv.Atoi(rawjson.Unquote(rawjson.Get(mustElement(t, rawjson.Get(s.Tool("pid", `{}`).GetResult(), "content")), "text")))
+	if err != nil {
+		t.Fatal(err)
+	}
+	return pid
+}
+
+func mustElement(t *testing.T, list json.RawMessage) json.RawMessage {
+	t.Helper()
+	all, err := rawjson.Elements(list)
+	if err != nil || len(all) == 0 {
+		t.Fatal("no element", err)
+	}
+	return all[0]
+}
+
+// A grandchild that holds every pipe must not hide the server's death.
+func TestHeldPipes(t *testing.T) {
+	s := open(t, launch(t), "grandchild=1000")
+	held := grandchild(t, s)
+	pid := serverPid(t, s)
+	began := time.Now()
+	if err := syscall.Kill(pid, syscall.SIGKILL); err != nil {
+		t.Fatal(err)
+	}
+	end := s.AwaitEnd()
+	if took := time.Since(began); took > 5*time.Second {
+		t.Errorf("the end took %v", took)
+	}
+	if !strings.Contains(end.GetMessage(), "killed") {
+		t.Errorf("got %v", end)
+	}
+	if alive(held) {
+		t.Error("the grandchild lives on")
+	}
+}
+
+// Nothing of the tree is left, whatever ends the session.
+func TestTreeIsGone(t *testing.T) {
+	for _, c := range []struct {
+		name, crimes string
+		end          func(*plugintest.Process, *plugintest.Session)
+	}{
+		{"close", "grandchild=1000", func(_ *plugintest.Process, s *plugintest.Session) { s.CloseSession(); s.AwaitEnd() }},
+		{"stubborn", "grandchild=1000 stubborn", func(_ *plugintest.Process, s *plugintest.Session) { s.CloseSession(); s.AwaitEnd() }},
+		{"stop", "grandchild=1000 stubborn", func(p *plugintest.Process, s *plugintest.Session) {
+			_, _ = p.Stop(t.Context(), &transportpb.StopRequest{}) // the exit is what counts
+			<-p.Exited()
+		}},
+		{"lifeline", "grandchild=1000 stubborn", func(p *plugintest.Process, s *plugintest.Session) { p.CutLifeline(); <-p.Exited() }},
+		{"SIGTERM", "grandchild=1000 stubborn", func(p *plugintest.Process, s *plugintest.Session) {
+			_ = syscall.Kill(p.Pid(), syscall.SIGTERM)
+			<-p.Exited()
+		}},
+	} {
+		t.Run(c.name, func(t *testing.T) {
+			t.Parallel()
+			p := launch(t)
+			s := open(t, p, c.crimes)
+			if s.Init == nil {
+				t.Fatal(s.AwaitEnd())
+			}
+			held, pid := grandchild(t, s), serverPid(t, s)
+			began := time.Now()
+			c.end(p, s)
+			if took := time.Since(began); took > 10*time.Second {
+				t.Errorf("the end took %v", took)
+			}
+			if alive(held) || alive(pid) {
+				t.Errorf("left behind: grandchild %v, server %v", alive(held), alive(pid))
+			}
+		})
+	}
+}
+
+// No reply waits for a server that does not go (scenario: the child ignores
+// the end of its input).
+func TestEndIsToldBeforeClearingUp(t *testing.T) {
+	s := open(t, launch(t), "grandchild=1000 stubborn")
+	grandchild(t, s)
+	began := time.Now()
+	s.GoTool("crash", `{}`)
+	for s.End() == nil {
+		if time.Since(began) > 5*time.Second {
+			t.Fatal("no SessionEnd")
+		}
+	}
+	s.AwaitEnd()
+}
+
+// A handshake that never completes ends with the host's patience.
+func TestMuteServer(t *testing.T) {
+	for _, crime := range []string{"mute", "blind"} {
+		p := launch(t)
+		s := p.OpenAsync(t, &transportpb.OpenSession{Config: []byte(block(t, crime))})
+		s.CloseSession()
+		if end := s.AwaitEnd(); end.GetClass() != transportpb.SessionEnd_CLASS_CLOSED {
+			t.Errorf("%s: got %v", crime, end)
+		}
+	}
+}
