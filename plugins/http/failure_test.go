@@ -122,15 +122,15 @@ func TestFailedCalls(t *testing.T) {
 		},
 		"too much JSON": {
 			post: func(w http.ResponseWriter, _ *http.Request, m jsonrpc.Message) {
-				answer(w, m, `"`+strings.Repeat("x", 2<<20)+`"`)
+				answer(w, m, `"`+strings.Repeat("x", 100_000)+`"`)
 			},
-			reason: reasonOversize, delivered: deliveredUnknown, text: "limit of 1048576 bytes",
+			reason: reasonOversize, delivered: deliveredUnknown, text: "limit of 65536 bytes",
 		},
 		"too large an event": {
 			post: func(w http.ResponseWriter, _ *http.Request, m jsonrpc.Message) {
-				event(w, result(m, `"`+strings.Repeat("x", 2<<20)+`"`))
+				event(w, result(m, `"`+strings.Repeat("x", 100_000)+`"`))
 			},
-			reason: reasonOversize, delivered: deliveredUnknown, text: "limit of 1048576 bytes",
+			reason: reasonOversize, delivered: deliveredUnknown, text: "limit of 65536 bytes",
 		},
 	}
 	for name, test := range tests {
@@ -144,7 +144,7 @@ func TestFailedCalls(t *testing.T) {
 			}})
 			s.Config.ErrorLog = quiet
 			c := open(t, s.URL, nil)
-			c.limit = 1 << 20
+			c.limit = 64 << 10
 			handshake(t, c)
 			send(t, c, 1, "call", "")
 			f := failed(t, c, 1)

@@ -53,7 +53,7 @@ func message(id int, method, params string) *jsonrpc.Message {
 	return m
 }
 
-// read returns the next message, within five seconds.
+// read returns the next message, within half a minute.
 func read(t *testing.T, c *conn) shared.Incoming {
 	t.Helper()
 	in, err := tryRead(t, c)
@@ -65,7 +65,7 @@ func read(t *testing.T, c *conn) shared.Incoming {
 
 func tryRead(t *testing.T, c *conn) (shared.Incoming, error) {
 	t.Helper()
-	ctx, cancel := context.WithTimeout(t.Context(), 5*time.Second)
+	ctx, cancel := context.WithTimeout(t.Context(), 30*time.Second)
 	defer cancel()
 	return c.Read(ctx)
 }
