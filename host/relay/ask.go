@@ -41,7 +41,14 @@ func (u upstream) Request(q session.ServerRequest) {
 		return
 	}
 	u.r.cfg.Logger.Debug("a question of the server was refused", "server", u.l.server, "method", q.Method, "error", refusal)
-	u.r.background(func(context.Context) { u.answer(s, q, failed(refusal)) })
+	if u.l.refusing.Add(1) > maxAsking {
+		u.l.refusing.Add(-1)
+		return // a flood; the server may wait
+	}
+	u.r.background(func(context.Context) {
+		defer u.l.refusing.Add(-1)
+		u.answer(s, q, failed(refusal))
+	})
 }
 
 // whom finds the call that a question belongs to.
@@ -54,7 +61,7 @@ func (u upstream) whom(q session.ServerRequest) (*call, *jsonrpc.Error) {
 	able := func(c *call) bool { return need == "" || has(c.client.Capabilities(), need) }
 	c := u.l.related(q.Related)
 	if c == nil {
-		c = u.l.only(able)
+		c = u.l.only()
 	}
 	switch {
 	case c == nil:

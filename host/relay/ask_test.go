@@ -198,6 +198,28 @@ func TestQuestionsAreBounded(t *testing.T) {
 	})
 }
 
+// A call that waits for a session can't have caused a question.
+func TestWaitingCallsDontCount(t *testing.T) {
+	s := newServer("a", "x")
+	w := newWorld(t, s)
+	waiting := &call{link: w.r.link("a"), client: &client{id: "waits"}}
+	waiting.enter()
+	defer waiting.leave()
+	c := &client{id: "c", caps: `{"elicitation":{}}`}
+	c.ask = func(context.Context, string, json.RawMessage) (session.Reply, error) {
+		return session.Reply{Result: json.RawMessage(`{"ok":1}`)}, nil
+	}
+	s.serve = func(context.Context, session.Request) (session.Reply, error) {
+		w.r.Handler("a").Request(asked("1", "elicitation/create", 0))
+		<-s.answer
+		return session.Reply{}, nil
+	}
+	w.endpoint("").Handle(t.Context(), c.call("tools/call", `{"name":"a__x"}`))
+	if got := text(s.answered("1")); got != `{"ok":1}` {
+		t.Errorf("answer %s", got)
+	}
+}
+
 // A client whose protocol has no such requests says so.
 func TestClientsThatCannotBeAsked(t *testing.T) {
 	s := newServer("a", "x")

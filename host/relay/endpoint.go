@@ -9,6 +9,7 @@ import (
 	"sync/atomic"
 
 	"github.com/hermes-host/hermes-host/host/catalog"
+	"github.com/hermes-host/hermes-host/internal/rawjson"
 )
 
 // endpoint implements Endpoint.
@@ -97,7 +98,8 @@ const (
 )
 
 // Describe implements Endpoint. A server alone is described in its own words
-// as far as they have been heard.
+// as far as they have been heard, except that its lists can change: they do
+// when it parks and comes back, which some clients would not listen for.
 func (e *endpoint) Describe() Description {
 	view := e.cat.View()
 	if d := e.described.Load(); d != nil && d.view == view {
@@ -118,7 +120,7 @@ func (e *endpoint) describe(view *catalog.View) Description {
 		d.Instructions = info.Instructions
 		d.Capabilities = json.RawMessage(`{}`)
 		if info.Capabilities != nil {
-			d.Capabilities = info.Capabilities
+			d.Capabilities = listChanging(info.Capabilities)
 		}
 		if info.ServerInfo != nil {
 			d.ServerInfo = info.ServerInfo
@@ -142,6 +144,19 @@ func (e *endpoint) describe(view *catalog.View) Description {
 	}
 	d.Instructions = text.String()
 	return d
+}
+
+// listChanging returns ServerCapabilities with listChanged for the lists that
+// they have.
+func listChanging(capabilities json.RawMessage) json.RawMessage {
+	for _, list := range []string{"tools", "prompts", "resources"} {
+		if has(capabilities, list) && string(rawjson.Get(capabilities, list, "listChanged")) != "true" {
+			if with, err := rawjson.Set(capabilities, []byte("true"), list, "listChanged"); err == nil {
+				capabilities = with
+			}
+		}
+	}
+	return capabilities
 }
 
 // cut shortens text to n bytes, between runes.

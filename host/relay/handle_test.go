@@ -172,7 +172,8 @@ func TestDescribe(t *testing.T) {
 		t.Errorf("aggregate: %.100s", all.Instructions)
 	}
 	one := w.endpoint("a").Describe()
-	if string(one.Capabilities) != string(a.info.Capabilities) || string(one.ServerInfo) != string(a.info.ServerInfo) || one.Instructions != "Use a." {
+	caps := `{"tools":{"listChanged":true},"resources":{"subscribe":true,"listChanged":true},"prompts":{"listChanged":true},"logging":{},"completions":{}}`
+	if string(one.Capabilities) != caps || string(one.ServerInfo) != string(a.info.ServerInfo) || one.Instructions != "Use a." {
 		t.Errorf("alone: %+v", one)
 	}
 	h, _ := w.cat.Handle("a")

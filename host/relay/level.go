@@ -99,17 +99,19 @@ func (r *Relay) relevel(server string) {
 	if !ok {
 		return
 	}
-	s := srv.Session()
-	if s == nil {
-		return // the next session is told when it is listed
+	l := r.link(server)
+	if l.releveling.Swap(true) {
+		return // what is about to look sees this change too
 	}
 	r.background(func(ctx context.Context) {
-		l := r.link(server)
 		if l.take(ctx) != nil {
 			return
 		}
 		defer l.give()
-		r.tellLevel(ctx, l, s)
+		l.releveling.Store(false)
+		if s := srv.Session(); s != nil { // otherwise the next is told when it is listed
+			r.tellLevel(ctx, l, s)
+		}
 	})
 }
 

@@ -4,6 +4,7 @@ import (
 	"context"
 	"encoding/json"
 	"sync"
+	"sync/atomic"
 
 	"github.com/hermes-host/hermes-host/host/session"
 )
@@ -19,12 +20,16 @@ type link struct {
 	byToken map[uint64]*call             // by our progress token
 	subs    map[string]map[string]Client // subscribers by URI and client id
 	asking  map[*question]struct{}       // open questions to clients
+	told    session.Session              // the one that has been told what follows
+	at      level                        // the log level that it was told; 0 is none
+
+	refusing   atomic.Int32 // refusals of questions that are being sent
+	releveling atomic.Bool  // a change of the level is about to be looked at
 
 	// turn is held while the server's subscriptions or log level are changed,
 	// so that what the server was told last is what holds.
+	// told and at are changed by its holder alone.
 	turn chan struct{}
-	told session.Session // the session that knows level and subscriptions
-	at   level           // the level it was told; 0 is none
 }
 
 func (r *Relay) link(server string) *link {
@@ -126,18 +131,20 @@ func (l *link) related(id uint64) *call {
 }
 
 // only returns a call of the one client that has calls in flight, nil if there
-// are several clients or none. Of several calls it prefers one that fits.
-func (l *link) only(fits func(*call) bool) *call {
+// are several clients or none. Calls that wait for a session don't count. Of
+// several calls it returns the latest.
+func (l *link) only() *call {
 	l.mu.Lock()
 	defer l.mu.Unlock()
 	var best *call
 	for c := range l.calls {
 		switch {
+		case c.id == 0:
 		case best == nil:
 			best = c
 		case best.client.ID() != c.client.ID():
 			return nil
-		case fits != nil && (fits(c) && !fits(best) || fits(c) == fits(best) && c.id > best.id):
+		case c.id > best.id:
 			best = c
 		}
 	}

@@ -203,7 +203,7 @@ func TestFirstListWaitsForServers(t *testing.T) {
 func TestSubscriptions(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
 		s := full("a")
-		w := newWorld(t, s)
+		w := newWorld(t, s, full("b"))
 		synctest.Wait()
 		e := w.endpoint("")
 		x, y := &client{id: "x"}, &client{id: "y"}
@@ -251,6 +251,17 @@ func TestSubscriptions(t *testing.T) {
 		if got := next.requests(); len(got) != 4 || got[1] != `resources/unsubscribe {"uri":"a:1"}` || got[3] != got[1] {
 			t.Errorf("the new session saw %q", got)
 		}
+		// Who has unsubscribed is known although no list has the URI any more.
+		e.Join(y)
+		do(y, "resources/subscribe")
+		next.lists["resources/list"], next.lists["resources/templates/list"] = `{"resources":[]}`, `{"resourceTemplates":[]}`
+		w.list(next)
+		do(y, "resources/unsubscribe")
+		if _, b := updated(); b {
+			t.Error("y is still subscribed")
+		}
+		next.lists = full("a").lists
+		w.list(next)
 		// A refusal leaves nothing behind.
 		next.serve = func(context.Context, session.Request) (session.Reply, error) {
 			return session.Reply{}, session.Failuref(true, "boom")

@@ -108,12 +108,12 @@ func (r *Relay) Endpoint(name string) (Endpoint, bool) {
 	r.mu.RLock()
 	e := r.endpoints[name]
 	r.mu.RUnlock()
-	if e != nil && e.cat == cat {
+	if e != nil {
 		return e, true
 	}
 	r.mu.Lock()
 	defer r.mu.Unlock()
-	if e = r.endpoints[name]; e == nil || e.cat != cat {
+	if e = r.endpoints[name]; e == nil {
 		e = &endpoint{r: r, name: name, cat: cat, clients: map[string]*joined{}}
 		r.endpoints[name] = e
 	}

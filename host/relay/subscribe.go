@@ -47,6 +47,9 @@ func (e *endpoint) subscribe(ctx context.Context, c Call) session.Reply {
 // nobody else is subscribed.
 func (e *endpoint) unsubscribe(ctx context.Context, c Call) session.Reply {
 	p, server, bad := e.resource(c)
+	if where, ok := e.subscribed(p.text, c.Client); ok {
+		server, bad = where, nil // whoever has the URI by now
+	}
 	if bad != nil {
 		return failed(bad)
 	}
@@ -60,6 +63,20 @@ func (e *endpoint) unsubscribe(ctx context.Context, c Call) session.Reply {
 		return session.Reply{Result: json.RawMessage(`{}`)}
 	}
 	return e.forward(ctx, c, p, server, true)
+}
+
+// subscribed returns the server at which a client is subscribed to a URI.
+func (e *endpoint) subscribed(uri string, c Client) (string, bool) {
+	for _, server := range e.cat.View().Servers() {
+		l := e.r.link(server)
+		l.mu.Lock()
+		_, ok := l.subs[uri][c.ID()]
+		l.mu.Unlock()
+		if ok {
+			return server, true
+		}
+	}
+	return "", false
 }
 
 // want adds a subscriber. Added is false if it was there already, ok is false

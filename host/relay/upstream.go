@@ -81,7 +81,7 @@ func (u upstream) message(n session.Notification) {
 	asked := u.asked()
 	c := u.l.related(n.Related)
 	if c == nil {
-		c = u.l.only(nil)
+		c = u.l.only()
 	}
 	if c != nil {
 		if c.client.ProtocolVersion() >= catalog.Stateless {
@@ -179,23 +179,34 @@ func (r *Relay) Lister(server string, next supervisor.Lister) supervisor.Lister 
 
 // List implements supervisor.Lister.
 func (w *lister) List(ctx context.Context, s session.Session, which supervisor.Lists) error {
-	w.r.background(func(ctx context.Context) {
-		if w.l.take(ctx) != nil {
-			return
-		}
-		defer w.l.give()
-		w.r.restore(ctx, w.l, s)
-	})
+	if !w.l.knows(s) {
+		w.r.background(func(ctx context.Context) {
+			if w.l.take(ctx) != nil {
+				return
+			}
+			defer w.l.give()
+			w.r.restore(ctx, w.l, s)
+		})
+	}
 	return w.Lister.List(ctx, s, which)
+}
+
+// knows reports whether a session has been told, or is being told.
+func (l *link) knows(s session.Session) bool {
+	l.mu.Lock()
+	defer l.mu.Unlock()
+	return l.told == s
 }
 
 // restore brings a session up to what its predecessor knew, once. The caller
 // has the link's turn.
 func (r *Relay) restore(ctx context.Context, l *link, s session.Session) {
-	if l.told == s {
+	if l.knows(s) {
 		return
 	}
+	l.mu.Lock()
 	l.told, l.at = s, 0
+	l.mu.Unlock()
 	r.tellLevel(ctx, l, s)
 	l.mu.Lock()
 	uris := make([]string, 0, len(l.subs))
