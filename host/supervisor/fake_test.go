@@ -201,7 +201,7 @@ func run(t testing.TB, w *world, change func(*Config)) *rig {
 	r := &rig{world: w, t: t, ended: make(chan struct{})}
 	cfg := Config{
 		Name: "x", Transport: w, Handler: w, Lister: w, Jitter: func() float64 { return 0 },
-		OnTransition: func(tr Transition) { r.moves = append(r.moves, tr) },
+		OnTransition: func(tr Transition) { w.set(func(*world) { r.moves = append(r.moves, tr) }) },
 	}
 	if change != nil {
 		change(&cfg)

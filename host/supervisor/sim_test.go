@@ -202,6 +202,11 @@ func (m *sim) moods(w *world) string {
 	return fmt.Sprintf("dial %d, call %d, list %d, health %d, closing %s", dial, call, list, health, w.closing)
 }
 
+// made returns the sessions so far.
+func (m *sim) made() []*fake {
+	return get(m.world, func(w *world) []*fake { return slices.Clone(w.sessions) })
+}
+
 // act notes that a server may have acted on a call.
 func (m *sim) act(req session.Request) {
 	m.mu.Lock()
@@ -219,13 +224,13 @@ func (m *sim) step() {
 	case 3, 4:
 		m.mood()
 	case 5:
-		if len(m.sessions) > 0 {
+		if len(m.made()) > 0 {
 			m.note("session %d dies", m.latest().n)
 			m.latest().die([]*session.End{nil, gone("killed"), {Class: session.Lost, Message: "404", Retryable: true}, {Class: session.Auth, Message: "revoked"}}[m.rng.IntN(4)])
 		}
 	case 6:
-		if n := len(m.sessions); n > 0 {
-			f := m.sessions[m.rng.IntN(n)]
+		if made := m.made(); len(made) > 0 {
+			f := made[m.rng.IntN(len(made))]
 			select {
 			case <-f.done:
 				m.note("old session %d speaks", f.n)
@@ -316,7 +321,7 @@ func (m *sim) callers(n int) {
 type watcher struct{ m *sim }
 
 func (w watcher) Notification(n session.Notification) {
-	for _, f := range get(w.m.world, func(w *world) []*fake { return slices.Clone(w.sessions) }) {
+	for _, f := range w.m.made() {
 		if strconv.Itoa(f.n) == n.Method && f.deadSince() > 0 {
 			w.m.fault("heard from session %d, dead for %s", f.n, f.deadSince())
 		}
@@ -337,7 +342,7 @@ func (m *sim) verdicts() {
 	if strings.Contains(m.log.String(), "bug") {
 		m.t.Error(m.log.String())
 	}
-	for _, f := range m.sessions {
+	for _, f := range m.made() {
 		if n := f.late.Load(); n > 0 {
 			m.t.Errorf("%d calls to session %d after its death", n, f.n)
 		}
@@ -354,7 +359,10 @@ func (m *sim) check() {
 		m.t.Helper()
 		m.t.Errorf("%s: %s; status %+v", fmt.Sprintf(format, args...), m.trace[len(m.trace)-1], st)
 	}
-	if m.overlaps > 0 {
+	m.world.mu.Lock()
+	overlaps, listed, open, moves := m.overlaps, m.listed, m.open, slices.Clone(m.moves)
+	m.world.mu.Unlock()
+	if overlaps > 0 {
 		bad("two sessions at a time")
 	}
 	select {
@@ -363,7 +371,7 @@ func (m *sim) check() {
 	default:
 	}
 	at := Connecting
-	for _, tr := range m.moves {
+	for _, tr := range moves {
 		if tr.From != at || tr.Reason == "" || tr.At.Before(m.start) || !slices.Contains(reachable(at), tr.To) {
 			bad("transition %+v", tr)
 		}
@@ -375,18 +383,18 @@ func (m *sim) check() {
 	next := time.Until(st.NextAttempt)
 	switch st.State {
 	case Ready:
-		if m.s.Session() == nil || !m.listed || st.Left != 5 {
+		if m.s.Session() == nil || !listed || st.Left != 5 {
 			bad("ready without a session, lists or budget")
 		}
 	case Parked:
-		if m.listed || m.s.Session() != nil || st.Breaker.State == breaker.Closed {
+		if listed || m.s.Session() != nil || st.Breaker.State == breaker.Closed {
 			bad("parked with lists, a session or a closed breaker")
 		}
 		if st.Parked.person() != st.NextAttempt.IsZero() || next > 330*time.Second {
 			bad("parked as %v with a timer of %s", st.Parked, next)
 		}
 	case Connecting, Reconnecting:
-		if m.open == 0 && (st.NextAttempt.IsZero() || next <= 0 || next > time.Minute) {
+		if open == 0 && (st.NextAttempt.IsZero() || next <= 0 || next > time.Minute) {
 			bad("nothing is under way")
 		}
 	default:
@@ -433,8 +441,13 @@ func (m *sim) recovers(how string, within time.Duration, calls bool) {
 		m.t.Errorf("not ready: %+v", st)
 	}
 	_, err := m.try(CallOptions{})
-	if open, ok := as[*OpenError](err); ok && !calls { // calls have failed lately, and none since has tried
-		m.after(open.RetryIn)
+	// The breaker may be open from calls before the healing, of which one may
+	// still hang as the probe; nobody has called since.
+	for wait := simTimeout + breaker.DefaultCooldown; wait > 0 && !calls; wait -= 5 * time.Second {
+		if _, open := as[*OpenError](err); !open {
+			break
+		}
+		m.after(5 * time.Second)
 		_, err = m.try(CallOptions{})
 	}
 	if err != nil {
