@@ -43,7 +43,7 @@ func (g *Gateway) legacy(w http.ResponseWriter, r *http.Request, name string, en
 		g.legacyCall(w, r, s, m, a)
 		return
 	}
-	g.legacyOther(r.Context(), s, m)
+	g.legacyOther(s, m)
 	w.WriteHeader(http.StatusAccepted)
 }
 
@@ -145,15 +145,19 @@ func (g *Gateway) legacyCall(w http.ResponseWriter, r *http.Request, s *legacySe
 	x.answer(answer{id: m.ID, reply: reply, status: status})
 }
 
+// statusOf is the HTTP status of an error of begin.
 func statusOf(e *jsonrpc.Error) int {
-	if e.Code == codeSessionNotFound {
+	switch e.Code {
+	case codeSessionNotFound:
 		return http.StatusNotFound
+	case codeServer:
+		return http.StatusTooManyRequests
 	}
 	return http.StatusBadRequest
 }
 
 // legacyOther takes a notification or an answer of the client.
-func (g *Gateway) legacyOther(ctx context.Context, s *legacySession, m *jsonrpc.Message) {
+func (g *Gateway) legacyOther(s *legacySession, m *jsonrpc.Message) {
 	switch {
 	case m.IsResponse():
 		if !s.asked.answer(m) {
@@ -163,7 +167,7 @@ func (g *Gateway) legacyOther(ctx context.Context, s *legacySession, m *jsonrpc.
 	case m.Method == "notifications/cancelled":
 		s.abandon(m.Params)
 	default:
-		s.endpoint.Notification(ctx, s, m.Method, m.Params)
+		s.endpoint.Notification(s.ctx, s, m.Method, m.Params)
 	}
 }
 
@@ -189,12 +193,12 @@ func (g *Gateway) legacyBatch(w http.ResponseWriter, r *http.Request, name strin
 		return
 	}
 	x := &exchange{g: g, w: w, conn: r.Context(), accept: a, s: s, batch: true}
-	g.runBatch(r.Context(), x, all)
+	g.runBatch(x, all)
 }
 
 // runBatch takes the messages of a batch, in their order as far as they are no
 // requests; those run side by side.
-func (g *Gateway) runBatch(ctx context.Context, x *exchange, all []json.RawMessage) {
+func (g *Gateway) runBatch(x *exchange, all []json.RawMessage) {
 	var running sync.WaitGroup
 	defer x.endBatch()
 	defer x.start()()
@@ -206,7 +210,7 @@ func (g *Gateway) runBatch(ctx context.Context, x *exchange, all []json.RawMessa
 			continue
 		}
 		if !m.IsRequest() {
-			g.legacyOther(ctx, x.s, &m)
+			g.legacyOther(x.s, &m)
 			continue
 		}
 		if reply, ok := own(m.Method); ok {

@@ -64,6 +64,8 @@ func checkName(h http.Header, m *jsonrpc.Message, endpoint relay.Endpoint) *json
 	case "tools/call", "prompts/get":
 	case "resources/read":
 		member = "uri"
+	case "tasks/get", "tasks/update", "tasks/cancel": // SEP-2663
+		member = "taskId"
 	default:
 		return nil
 	}

@@ -66,6 +66,8 @@ func TestModernStatus(t *testing.T) {
 		{"no name header", modernCall("7", "echo"), h("tools/call", ""), 400, codeHeaderMismatch},
 		{"other name header", modernCall("7", "echo"), h("tools/call", "wrong"), 400, codeHeaderMismatch},
 		{"resource header", modernMessage("7", "resources/read", `"uri":"a://b",`+testMeta), h("resources/read", "a://c"), 400, codeHeaderMismatch},
+		{"task header", modernMessage("7", "tasks/get", `"taskId":"a",`+testMeta), h("tasks/get", "b"), 400, codeHeaderMismatch},
+		{"no task header", modernMessage("7", "tasks/cancel", `"taskId":"a",`+testMeta), h("tasks/cancel", ""), 400, codeHeaderMismatch},
 		{"no name in the body", modernMessage("7", "prompts/get", testMeta), h("prompts/get", "x"), 400, -32602},
 		{"unknown tool", modernCall("7", "nope"), h("tools/call", "nope"), 400, -32602},
 		{"unknown method", modernMessage("7", "no/such", testMeta), h("no/such", ""), 404, -32601},

@@ -6,6 +6,7 @@ import (
 	"io"
 	"net/http"
 	"slices"
+	"time"
 
 	"github.com/hermes-host/hermes-host/host/relay"
 	"github.com/hermes-host/hermes-host/shared/jsonrpc"
@@ -51,14 +52,24 @@ func parseError(err error) *jsonrpc.Error {
 	return jsonrpc.Errorf(jsonrpc.CodeParseError, "%v", err)
 }
 
+func tooLarge(limit int64) *jsonrpc.Error {
+	return jsonrpc.Errorf(jsonrpc.CodeInvalidRequest, "the message is larger than the limit of %d bytes", limit)
+}
+
 // readBody reads the body, which nothing else may share: the payloads of the
 // message alias it for as long as anybody needs them.
 func (g *Gateway) readBody(w http.ResponseWriter, r *http.Request) ([]byte, int, *jsonrpc.Error) {
 	limit := g.cfg.MaxRequestBytes
-	tooLarge := jsonrpc.Errorf(jsonrpc.CodeInvalidRequest, "the message is larger than the limit of %d bytes", limit)
 	if r.ContentLength > limit {
-		return nil, http.StatusRequestEntityTooLarge, tooLarge
+		return nil, http.StatusRequestEntityTooLarge, tooLarge(limit)
 	}
+	// A client that stalls in the middle of a body must not hold the
+	// connection for ever. Cleared afterwards, for the reader that watches
+	// the connection while the request is served. Not every ResponseWriter
+	// has deadlines.
+	rc := http.NewResponseController(w)
+	_ = rc.SetReadDeadline(time.Now().Add(stall(int(max(r.ContentLength, 0)))))
+	defer func() { _ = rc.SetReadDeadline(time.Time{}) }()
 	var body []byte
 	var err error
 	// A length is a promise: only small ones are believed before they are kept.
@@ -73,7 +84,7 @@ func (g *Gateway) readBody(w http.ResponseWriter, r *http.Request) ([]byte, int,
 	switch {
 	case err != nil:
 		if _, over := errors.AsType[*http.MaxBytesError](err); over {
-			return nil, http.StatusRequestEntityTooLarge, tooLarge
+			return nil, http.StatusRequestEntityTooLarge, tooLarge(limit)
 		}
 		return nil, http.StatusBadRequest, jsonrpc.Errorf(jsonrpc.CodeParseError, "reading the body: %v", err)
 	case len(body) == 0:

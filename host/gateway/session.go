@@ -164,8 +164,11 @@ func (s *legacySession) end(cause error) {
 	s.g.log.Debug("session ended", "session", s.tag(), "reason", cause)
 }
 
-// begin registers a call. It fails if the session has ended or a request with
-// the same id is in flight.
+// maxInFlight bounds the requests of one session.
+const maxInFlight = 512
+
+// begin registers a call. It fails if the session has ended, a request with
+// the same id is in flight, or too many are.
 func (s *legacySession) begin(c *call) *jsonrpc.Error {
 	s.mu.Lock()
 	defer s.mu.Unlock()
@@ -175,6 +178,9 @@ func (s *legacySession) begin(c *call) *jsonrpc.Error {
 	}
 	if _, dup := s.calls[key]; dup {
 		return jsonrpc.Errorf(jsonrpc.CodeInvalidRequest, "a request with the id %s is already in flight", key)
+	}
+	if len(s.calls) >= maxInFlight {
+		return jsonrpc.Errorf(codeServer, "more than %d requests of the session are in flight", maxInFlight)
 	}
 	s.calls[key] = c
 	return nil

@@ -13,14 +13,14 @@ import (
 // stream (SEP-1699).
 const retryMillis = 500
 
-// writeTimeout bounds one write to a stream, so that a client that stopped
-// reading does not hold a goroutine for ever.
-const writeTimeout = time.Minute
+// patience bounds one read or write of a client, so that one that has stopped
+// does not hold a goroutine for ever.
+const patience = time.Minute
 
-// stall is the longest that writing n bytes may take: writeTimeout, and for
-// large ones as long as a slow line needs.
+// stall is the longest that reading or writing n bytes may take: patience, and
+// for many of them as long as a slow line needs.
 func stall(n int) time.Duration {
-	return writeTimeout + time.Duration(n>>15)*time.Second // 32 KiB/s
+	return patience + time.Duration(n>>15)*time.Second // 32 KiB/s
 }
 
 // appendEvent appends m as a server-sent event (HTML standard, 9.2) with the

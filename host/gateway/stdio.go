@@ -18,10 +18,6 @@ import (
 )
 
 const (
-	// maxInFlight bounds the requests of one client over stdio. Beyond it the
-	// input is not read; what cancels a request then waits with the rest.
-	maxInFlight = 512
-
 	// drain is how long calls may go on after the input has ended, so that a
 	// script that pipes requests in gets its answers.
 	drain = 5 * time.Second
@@ -29,7 +25,8 @@ const (
 
 var errInputEnded = errors.New("the client has closed its end")
 
-// ServeStdio serves one client over newline-delimited JSON, in both eras. It
+// ServeStdio serves one client over newline-delimited JSON, in both eras.
+// While maxInFlight of its requests are in flight no more input is read. It
 // returns nil when in has ended and what was asked is answered, and otherwise
 // why it could not go on. When ctx ends it closes in, if that is an io.Closer;
 // another kind of reader keeps a goroutine until its Read returns.
@@ -115,7 +112,7 @@ func (c *stdioConn) read(in io.Reader) error {
 		line, err := readLine(lines, c.g.cfg.MaxRequestBytes)
 		switch {
 		case errors.Is(err, errTooLong):
-			c.out.add(&jsonrpc.Message{Error: jsonrpc.Errorf(jsonrpc.CodeInvalidRequest, "the message is larger than the limit of %d bytes", c.g.cfg.MaxRequestBytes)})
+			c.out.add(&jsonrpc.Message{Error: tooLarge(c.g.cfg.MaxRequestBytes)})
 			continue
 		case len(afterSpace(line)) > 0:
 			c.line(line)
@@ -213,7 +210,7 @@ func (c *stdioConn) other(m *jsonrpc.Message) {
 			call.cancel(errCancelledCall)
 		}
 	case s != nil:
-		c.g.legacyOther(c.ctx, s, m)
+		c.g.legacyOther(s, m)
 	}
 }
 

@@ -236,19 +236,15 @@ func (s *stream) pump(ctx context.Context, w writer, from int, keepAlive time.Du
 	if keepAlive <= 0 {
 		quiet.Stop()
 	}
-	var batch []byte
+	var scratch [4 << 10]byte
 	for {
-		var done bool
-		var err error
-		if batch, done, err = s.take(me, batch[:0]); err != nil {
+		batch, done, err := s.take(me, scratch[:0])
+		if err != nil {
 			return err
 		}
 		if len(batch) > 0 {
 			if err := w.write(batch); err != nil {
 				return err
-			}
-			if cap(batch) > maxPooled {
-				batch = nil
 			}
 			if keepAlive > 0 {
 				quiet.Reset(keepAlive)
@@ -326,9 +322,9 @@ func (s *stream) position() int {
 	return s.last - (len(s.events) - s.written)
 }
 
-// take appends events that wait to dst, about as many as one write should
-// carry, and counts those that it returned before as written. Done says that
-// nothing more will come.
+// take returns events that wait, about as many as one write should carry, in
+// dst or where they are, and counts those that it returned before as written.
+// Done says that nothing more will come.
 func (s *stream) take(me *reader, dst []byte) (_ []byte, done bool, err error) {
 	s.mu.Lock()
 	defer s.mu.Unlock()
@@ -340,7 +336,11 @@ func (s *stream) take(me *reader, dst []byte) (_ []byte, done bool, err error) {
 		return dst, false, errOverflow
 	}
 	for _, e := range s.waiting() {
-		if len(dst) > 0 && len(dst)+len(e.text) > 32<<10 {
+		if len(dst)+len(e.text) > cap(dst) {
+			if s.sending == 0 {
+				dst = e.text // alone, and not copied
+				s.sending++
+			}
 			break
 		}
 		dst = append(dst, e.text...)
