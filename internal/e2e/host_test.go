@@ -27,6 +27,7 @@ const patience = 30 * time.Second
 type program struct {
 	t    *testing.T
 	cmd  *exec.Cmd
+	wait time.Duration // bounds each wait for its log
 	done chan struct{} // closed when the program has ended and its log is read
 
 	mu    sync.Mutex
@@ -62,7 +63,7 @@ func start(t *testing.T, args ...string) *program {
 // startProgram is start for any command whose standard error is a host's log.
 func startProgram(t *testing.T, cmd *exec.Cmd) *program {
 	t.Helper()
-	p := &program{t: t, cmd: cmd, done: make(chan struct{})}
+	p := &program{t: t, cmd: cmd, wait: patience, done: make(chan struct{})}
 	p.cond = sync.NewCond(&p.mu)
 	stderr, err := p.cmd.StderrPipe()
 	if err != nil {
@@ -117,11 +118,11 @@ func (p *program) read(stderr io.Reader) {
 
 // await returns the first line from number from on that matches, and the
 // number of the line after it. It fails the test when the program ends or
-// patience runs out before.
+// p.wait runs out before.
 func (p *program) await(from int, what string, match func(line) bool) (line, int) {
 	p.t.Helper()
 	late := false
-	timer := time.AfterFunc(patience, func() {
+	timer := time.AfterFunc(p.wait, func() {
 		p.mu.Lock()
 		late = true
 		p.cond.Broadcast()

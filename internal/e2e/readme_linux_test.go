@@ -13,6 +13,7 @@ import (
 	"strings"
 	"syscall"
 	"testing"
+	"time"
 
 	"github.com/modelcontextprotocol/go-sdk/mcp"
 )
@@ -57,6 +58,7 @@ func TestReadme(t *testing.T) {
 
 	host := startProgram(t, home.bash(t, blocks["serve"][0].text))
 	t.Cleanup(func() { syscall.Kill(-host.cmd.Process.Pid, syscall.SIGKILL) })
+	host.wait = 10 * time.Minute // it builds
 	host.await(0, "the address", func(l line) bool { return l.Message == "serving MCP" })
 	host.awaitState(0, "demo", "ready")
 
