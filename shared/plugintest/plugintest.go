@@ -330,7 +330,7 @@ func ping(t *testing.T, s Suite) {
 
 func large(t *testing.T, s Suite) {
 	_, session := s.open(t)
-	for _, n := range []int{64 << 10, 1 << 20, 20 << 20} {
+	for _, n := range []int{64 << 10, 1 << 20, 17 << 20} {
 		if r := session.Tool("big", fmt.Sprintf(`{"bytes":%d}`, n)); len(r.GetResult()) < n {
 			t.Errorf("%d bytes: got %d, %v", n, len(r.GetResult()), r.GetTransportError())
 		}

@@ -21,7 +21,7 @@ import (
 )
 
 // patience bounds every wait of the suite for something that must come.
-const patience = 20 * time.Second
+const patience = 60 * time.Second
 
 // A Process is a running plugin, started as the host starts it: through
 // go-plugin, with mutual TLS, in a process group of its own where the system
