@@ -19,6 +19,9 @@ const (
 	kinds
 )
 
+// Kinds is how many kinds there are.
+const Kinds = int(kinds)
+
 var kindFacts = [kinds]struct{ method, member, capability, key string }{
 	Tools:     {"tools/list", "tools", "tools", "name"},
 	Resources: {"resources/list", "resources", "resources", "uri"},

@@ -34,6 +34,37 @@ type described struct {
 type joined struct {
 	Client
 	level level // what it asked for; 0 is nothing
+	// lists are the sums of the lists that it was given last, 0 for none.
+	lists [catalog.Kinds]atomic.Uint64
+}
+
+// given notes that a client has been given a list.
+func (e *endpoint) given(c Client, kind catalog.Kind, sum uint64) {
+	e.mu.RLock()
+	defer e.mu.RUnlock()
+	if j := e.clients[c.ID()]; j != nil {
+		j.lists[kind].Store(sum)
+	}
+}
+
+// tell tells clients what has changed, except those that have been given the
+// lists as they are now.
+func (e *endpoint) tell(change catalog.Change) {
+	view := e.cat.View()
+	e.mu.RLock()
+	defer e.mu.RUnlock()
+	for _, j := range e.clients {
+		stale := func(kind catalog.Kind) bool { return j.lists[kind].Load() != view.Sum(kind) }
+		if change.Tools && stale(catalog.Tools) {
+			j.Notify("notifications/tools/list_changed", nil)
+		}
+		if change.Prompts && stale(catalog.Prompts) {
+			j.Notify("notifications/prompts/list_changed", nil)
+		}
+		if change.Resources && (stale(catalog.Resources) || stale(catalog.Templates)) {
+			j.Notify("notifications/resources/list_changed", nil)
+		}
+	}
 }
 
 var _ Endpoint = (*endpoint)(nil)

@@ -52,9 +52,14 @@ func (e *endpoint) list(ctx context.Context, c Call, kind catalog.Kind) session.
 		stop()
 		cancel()
 	}
-	page, err := e.cat.View().List(kind, rawjson.Get(c.Params, "cursor"), c.Client.ProtocolVersion())
+	view := e.cat.View()
+	cursor := rawjson.Get(c.Params, "cursor")
+	page, err := view.List(kind, cursor, c.Client.ProtocolVersion())
 	if err != nil {
 		return failed(jsonrpc.Errorf(jsonrpc.CodeInvalidParams, "%s: %v; list again from the start", c.Method, err))
+	}
+	if cursor == nil {
+		e.given(c.Client, kind, view.Sum(kind))
 	}
 	return session.Reply{Result: page}
 }

@@ -151,6 +151,19 @@ func TestListChanged(t *testing.T) {
 		if got := one.take(); got != nil {
 			t.Errorf("a prefix concerns the aggregate, and the server's own clients heard %q", got)
 		}
+		// One that has the list as it is needs no notice of how it became so.
+		a.lists["tools/list"] = `{"tools":[]}`
+		w.list(a)
+		for _, method := range []string{"tools/list", "resources/list"} {
+			w.endpoint("").Handle(t.Context(), all.call(method, ""))
+		}
+		settle()
+		if got := all.take(); got != nil {
+			t.Errorf("one that knows heard %q", got)
+		}
+		if got := one.take(); !slices.Equal(got, want) {
+			t.Errorf("one that does not know heard %q", got)
+		}
 		w.endpoint("").Leave(all)
 		w.list(b)
 		handle, _ := w.cat.Handle("b")

@@ -150,19 +150,8 @@ func (r *Relay) announce(sub *catalog.Subscription) {
 			r.mu.RLock()
 			e := r.endpoints[change.Endpoint]
 			r.mu.RUnlock()
-			if e == nil {
-				continue
-			}
-			for _, c := range e.joined() {
-				if change.Tools {
-					c.Notify("notifications/tools/list_changed", nil)
-				}
-				if change.Prompts {
-					c.Notify("notifications/prompts/list_changed", nil)
-				}
-				if change.Resources {
-					c.Notify("notifications/resources/list_changed", nil)
-				}
+			if e != nil {
+				e.tell(change)
 			}
 		}
 	}
