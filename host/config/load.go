@@ -144,7 +144,13 @@ func Parse(text []byte, path string, opts Options) (*File, Diagnostics) {
 // parse reads the syntax.
 func parse(text []byte, path string) (*hcl.File, hcl.Diagnostics) {
 	if strings.HasSuffix(path, ".json") {
+		if diags := checkJSONDepth(text, path); diags.HasErrors() {
+			return nil, diags
+		}
 		return json.Parse(text, path)
+	}
+	if diags := checkDepth(text, path); diags.HasErrors() {
+		return nil, diags
 	}
 	return hclsyntax.ParseConfig(text, path, hcl.InitialPos)
 }

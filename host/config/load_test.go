@@ -387,3 +387,34 @@ func TestFunctions(t *testing.T) {
 		}
 	}
 }
+
+// TestDeepNesting: HCL's parser would overflow the stack and end the process.
+func TestDeepNesting(t *testing.T) {
+	repeat := func(s string) string { return strings.Repeat(s, 20_000/len(s)) }
+	for _, in := range []string{"[", "(", "{a=", "f(", "!", "-", "1+", "1?1:", "x[0]", "\"${", "%{if a}", "a.0."} {
+		for name, text := range map[string]string{
+			"x.hcl":  "locals {\n  a = " + repeat(in),
+			"x.json": `{"locals": {"a": "${` + strings.ReplaceAll(repeat(in), `"`, `\"`) + `"}}`,
+		} {
+			f, diags := Parse([]byte(text), name, options())
+			if f != nil || !strings.Contains(diags.String(), "Nested too deeply") {
+				t.Errorf("%s with %q: %s", name, in, diags.Lines())
+			}
+		}
+	}
+	for name, text := range map[string]string{"x.hcl": repeat("a {\n"), "x.json": repeat("["), "y.json": repeat(`{"a":`)} {
+		if f, diags := Parse([]byte(text), name, options()); f != nil || !strings.Contains(diags.String(), "Nested too deeply") {
+			t.Errorf("%s: %s", name, diags)
+		}
+	}
+	opts := options()
+	opts.Vars = map[string]string{"l": repeat("[")}
+	if _, diags := Parse([]byte("variable \"l\" {\n  type = list(string)\n}\n"), "x.hcl", opts); !strings.Contains(diags.String(), "no expression of HCL") {
+		t.Error(diags)
+	}
+	// Large is not deep.
+	text := "locals {\n  a = [" + strings.Repeat("1, -1, \"a${1+1}\",\n", 5000) + "]\n  b = <<E\n" + strings.Repeat("x ${1} - [\n", 2000) + "E\n}\n"
+	if _, diags := Parse([]byte(text), "x.hcl", options()); diags.HasErrors() {
+		t.Error(diags.Lines()[0])
+	}
+}

@@ -143,7 +143,11 @@ func (d *decoder) given(b *hcl.Block, text, origin string, ty cty.Type, fallback
 	if ty == cty.DynamicPseudoType || ty.IsPrimitiveType() {
 		return cty.StringVal(text)
 	}
-	expr, diags := hclsyntax.ParseExpression([]byte(text), origin, hcl.InitialPos)
+	var expr hcl.Expression
+	diags := checkDepth([]byte(text), origin)
+	if !diags.HasErrors() {
+		expr, diags = hclsyntax.ParseExpression([]byte(text), origin, hcl.InitialPos)
+	}
 	if !diags.HasErrors() {
 		if v, more := expr.Value(nil); !more.HasErrors() && v.IsWhollyKnown() {
 			return v
