@@ -182,8 +182,11 @@ func (c *Client) Do(ctx context.Context, method string, target *url.URL, header 
 	if err != nil {
 		return nil, &Fault{Message: "making a request: " + unwrapURL(err).Error(), Delivered: deliveredNo}
 	}
-	for name, values := range c.header {
-		req.Header[name] = values
+	own := sameHost(target, c.url)
+	if own {
+		for name, values := range c.header {
+			req.Header[name] = values
+		}
 	}
 	for name, values := range header {
 		req.Header[name] = values
@@ -191,7 +194,7 @@ func (c *Client) Do(ctx context.Context, method string, target *url.URL, header 
 	if req.Header["User-Agent"] == nil {
 		req.Header["User-Agent"] = []string{userAgent}
 	}
-	if c.host != "" {
+	if own && c.host != "" {
 		req.Host = c.host
 	}
 	c.avoidStale()

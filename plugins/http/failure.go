@@ -49,7 +49,7 @@ func (p *post) fail(ctx context.Context, f failure) {
 		if end == nil {
 			end = transportEnd(f.message)
 		}
-		p.conn.fail(end)
+		p.conn.inbox.End(end)
 		return
 	}
 	if f.delivered == transportpb.TransportError_DELIVERED_UNSPECIFIED {
@@ -114,7 +114,7 @@ func (p *post) sessionLost(ctx context.Context, delivered transportpb.TransportE
 		message: end.Message, end: end,
 	})
 	if !p.probe {
-		p.conn.fail(end)
+		p.conn.inbox.End(end)
 	}
 }
 
@@ -144,19 +144,6 @@ func authEnd(message string) *shared.EndError {
 
 func transportEnd(message string) *shared.EndError {
 	return &shared.EndError{Class: transportpb.SessionEnd_CLASS_TRANSPORT, Message: message, Retryable: true}
-}
-
-// reasonOf says why a message can't go out on a session that has ended.
-func reasonOf(end error) transportpb.TransportError_Reason {
-	if e, ok := errors.AsType[*shared.EndError](end); ok {
-		switch e.Class {
-		case transportpb.SessionEnd_CLASS_SESSION_LOST:
-			return transportpb.TransportError_REASON_SESSION_LOST
-		case transportpb.SessionEnd_CLASS_AUTH:
-			return transportpb.TransportError_REASON_AUTHORIZATION
-		}
-	}
-	return transportpb.TransportError_REASON_CONNECTION
 }
 
 // statusEnd says what an error status in answer to initialize means. Servers

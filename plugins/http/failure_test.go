@@ -461,20 +461,6 @@ func TestStaleConnection(t *testing.T) {
 	}
 }
 
-func TestTooManyInFlight(t *testing.T) {
-	c := open(t, "http://127.0.0.1:1", nil)
-	c.mu.Lock()
-	c.inFlight = maxInFlight
-	c.mu.Unlock()
-	err := c.Write(t.Context(), message(1, "tools/call", `{}`))
-	if f, ok := err.(*shared.WriteError); !ok || f.Delivered != deliveredNo {
-		t.Errorf("Write: %v", err)
-	}
-	c.mu.Lock()
-	c.inFlight = 0
-	c.mu.Unlock()
-}
-
 // TestCloseIsBounded: a server that never answers the DELETE holds up nobody.
 func TestCloseIsBounded(t *testing.T) {
 	done := make(chan struct{})

@@ -48,18 +48,11 @@ func (c *conn) startListening() {
 	if !c.resumes() {
 		return
 	}
-	c.mu.Lock()
-	defer c.mu.Unlock()
-	if c.closing {
-		return
-	}
-	c.wg.Add(1)
-	go func() {
-		defer c.wg.Done()
+	c.inbox.Background(func() {
 		l := &listener{conn: c}
 		for l.once() && sleep(c.ctx, l.delay()) {
 		}
-	}()
+	})
 }
 
 // delay says how long to wait before the next attempt.
@@ -158,7 +151,7 @@ func (l *listener) take(text []byte) {
 		case m.IsResponse():
 			l.conn.log.Warn("the server sent an answer on the stream that has none", "id", string(m.ID))
 		default:
-			l.conn.push(l.conn.ctx, shared.Incoming{Message: m})
+			l.conn.inbox.Push(l.conn.ctx, shared.Incoming{Message: m})
 		}
 	}
 }
@@ -171,7 +164,7 @@ func (l *listener) refresh() {
 		return
 	}
 	for _, method := range *changes {
-		l.conn.push(l.conn.ctx, shared.Incoming{Message: jsonrpc.Message{Method: method}})
+		l.conn.inbox.Push(l.conn.ctx, shared.Incoming{Message: jsonrpc.Message{Method: method}})
 	}
 }
 
@@ -188,8 +181,8 @@ func (l *listener) unreachable(err error) bool {
 		l.refused = 0
 		return true
 	}
-	if l.refused++; l.refused >= goneAfter && c.idle() {
-		c.fail(fault.EndError())
+	if l.refused++; l.refused >= goneAfter && c.inbox.Idle() {
+		c.inbox.End(fault.EndError())
 		return false
 	}
 	return true
@@ -210,7 +203,7 @@ func (l *listener) refusal(resp *http.Response) bool {
 		l.gap = true
 		return true
 	case (status == http.StatusBadRequest || status == http.StatusNotFound) && c.session.Load() != nil && c.gone():
-		c.fail(c.lostEnd())
+		c.inbox.End(c.lostEnd())
 		return false
 	case status >= 500, status == http.StatusConflict, status == http.StatusTooManyRequests, status == http.StatusRequestTimeout:
 		return true
@@ -221,11 +214,4 @@ func (l *listener) refusal(resp *http.Response) bool {
 		return false
 	}
 	return true
-}
-
-// idle reports whether no message is under way.
-func (c *conn) idle() bool {
-	c.mu.Lock()
-	defer c.mu.Unlock()
-	return c.inFlight == 0
 }

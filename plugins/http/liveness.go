@@ -90,7 +90,7 @@ func (c *conn) refusesPing(serial int) bool {
 			answer = in.Error
 			return true
 		}
-		return in.Failure != nil || c.push(ctx, in)
+		return in.Failure != nil || c.inbox.Push(ctx, in)
 	}
 	p.run(ctx)
 	switch {
