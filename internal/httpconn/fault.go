@@ -217,3 +217,12 @@ func quoted(text string) (value, rest string) {
 	}
 	return b.String(), ""
 }
+
+// Oversize is the failure of a request whose answer is over the limit.
+func Oversize(place string, limit int) *shared.WriteError {
+	return &shared.WriteError{
+		Reason:    transportpb.TransportError_REASON_OVERSIZE,
+		Delivered: deliveredUnknown,
+		Message:   fmt.Sprintf("%s sent an answer over the limit of %d bytes", place, limit),
+	}
+}
