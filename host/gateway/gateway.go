@@ -118,7 +118,8 @@ func New(cfg Config) *Gateway {
 // Server returns an http.Server with the time limits that suit the gateway:
 // headers must come quickly, while bodies and responses may take long. There
 // is no WriteTimeout because event streams live for hours; the gateway bounds
-// each write to a stream itself.
+// each write to a stream itself. To stop it, call [Gateway.Shutdown] first: it
+// ends the streams that [http.Server.Shutdown] would wait for.
 func (g *Gateway) Server() *http.Server {
 	return &http.Server{
 		Handler:           g,
