@@ -3,6 +3,7 @@ package relay
 import (
 	"context"
 	"encoding/json"
+	"maps"
 	"slices"
 	"strings"
 	"sync"
@@ -33,7 +34,7 @@ type described struct {
 // joined is a client between Join and Leave.
 type joined struct {
 	Client
-	level level // what it asked for; 0 is nothing
+	level atomic.Int32 // the level that it asked for; 0 is none
 	// lists are the sums of the lists that it was given last, 0 for none.
 	lists [catalog.Kinds]atomic.Uint64
 }
@@ -51,9 +52,7 @@ func (e *endpoint) given(c Client, kind catalog.Kind, sum uint64) {
 // lists as they are now.
 func (e *endpoint) tell(change catalog.Change) {
 	view := e.cat.View()
-	e.mu.RLock()
-	defer e.mu.RUnlock()
-	for _, j := range e.clients {
+	for _, j := range e.joined() {
 		stale := func(kind catalog.Kind) bool { return j.lists[kind].Load() != view.Sum(kind) }
 		if change.Tools && stale(catalog.Tools) {
 			j.Notify("notifications/tools/list_changed", nil)
@@ -88,20 +87,18 @@ func (e *endpoint) Leave(c Client) {
 	}
 	for _, server := range e.cat.View().Servers() {
 		e.r.forget(server, c)
-		if was.level != 0 {
+		if was.level.Load() != 0 {
 			e.r.relevel(server)
 		}
 	}
 }
 
-func (e *endpoint) joined() []Client {
+// joined returns the clients that have joined. They are told things without
+// e's lock, so that a client may leave on being told.
+func (e *endpoint) joined() []*joined {
 	e.mu.RLock()
 	defer e.mu.RUnlock()
-	all := make([]Client, 0, len(e.clients))
-	for _, c := range e.clients {
-		all = append(all, c.Client)
-	}
-	return all
+	return slices.Collect(maps.Values(e.clients))
 }
 
 // with returns the endpoints that include a server and have been used.

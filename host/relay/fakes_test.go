@@ -147,6 +147,7 @@ func (s asSession) Close(context.Context)         {}
 type client struct {
 	id, version string
 	caps        string
+	told        func() // called at each notification
 	ask         func(ctx context.Context, method string, params json.RawMessage) (session.Reply, error)
 
 	mu    sync.Mutex
@@ -164,6 +165,9 @@ func (c *client) ProtocolVersion() string {
 func (c *client) Info() json.RawMessage         { return json.RawMessage(`{"name":"` + c.id + `"}`) }
 func (c *client) Capabilities() json.RawMessage { return json.RawMessage(c.caps) }
 func (c *client) Notify(method string, params json.RawMessage) {
+	if c.told != nil {
+		c.told()
+	}
 	c.mu.Lock()
 	defer c.mu.Unlock()
 	c.heard = append(c.heard, strings.TrimSpace(method+" "+string(params)))

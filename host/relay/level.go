@@ -36,11 +36,11 @@ func (e *endpoint) setLevel(ctx context.Context, c Call) session.Reply {
 	if lv == 0 {
 		return failed(jsonrpc.Errorf(jsonrpc.CodeInvalidParams, "logging/setLevel: %q is no log level", cut(p.text, 50)))
 	}
-	e.mu.Lock()
+	e.mu.RLock()
 	if j := e.clients[c.Client.ID()]; j != nil {
-		j.level = lv
+		j.level.Store(int32(lv))
 	}
-	e.mu.Unlock()
+	e.mu.RUnlock()
 	if e.name != "" {
 		// A server alone answers for itself, if only to say that it knows no
 		// levels.
@@ -74,7 +74,7 @@ func (r *Relay) wanted(server string) level {
 	for _, e := range r.with(server) {
 		e.mu.RLock()
 		for _, j := range e.clients {
-			lv := j.level
+			lv := level(j.level.Load())
 			if lv == 0 {
 				lv = info
 			} else {

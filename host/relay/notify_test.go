@@ -372,6 +372,35 @@ func TestLogMessages(t *testing.T) {
 	})
 }
 
+// A client may be found gone in the moment it is told something.
+func TestLeavingWhileBeingTold(t *testing.T) {
+	s := newServer("a", "x")
+	w := newWorld(t, s)
+	e := w.endpoint("a")
+	h := w.r.Handler("a")
+	for _, n := range []session.Notification{
+		note("notifications/message", `{"level":"error"}`, 0),
+		note("notifications/future", `{}`, 0),
+		note("notifications/elicitation/complete", `{}`, 0),
+		note("notifications/resources/updated", `{"uri":"a:1"}`, 0),
+	} {
+		c := &client{id: "c"}
+		c.told = func() { e.Leave(c) }
+		e.Join(c)
+		if got := e.Handle(t.Context(), c.call("resources/subscribe", `{"uri":"a:1"}`)); got.Error != nil {
+			t.Fatal(text(got))
+		}
+		h.Notification(n)
+		if got := c.take(); len(got) != 1 {
+			t.Errorf("%s: heard %q", n.Method, got)
+		}
+		h.Notification(n)
+		if got := c.take(); got != nil {
+			t.Errorf("%s: after leaving heard %q", n.Method, got)
+		}
+	}
+}
+
 func TestOtherNotifications(t *testing.T) {
 	s := newServer("a", "x")
 	w := newWorld(t, s)

@@ -1,8 +1,6 @@
 package relay
 
 import (
-	"context"
-	"encoding/json"
 	"strconv"
 	"strings"
 
@@ -96,13 +94,11 @@ func (u upstream) message(n session.Notification) {
 		return
 	}
 	for _, e := range u.r.with(u.l.server) {
-		e.mu.RLock()
-		for _, j := range e.clients {
+		for _, j := range e.joined() {
 			if j.ProtocolVersion() < catalog.Stateless && lv >= j.lowest(asked) {
 				j.Notify(n.Method, n.Params)
 			}
 		}
-		e.mu.RUnlock()
 	}
 }
 
@@ -113,10 +109,11 @@ func (u upstream) asked() bool { return u.r.wanted(u.l.server) != 0 }
 // asked gets what the server sends by itself, unless another client has asked
 // for more than that: then info.
 func (j *joined) lowest(asked bool) level {
-	if j.level == 0 && asked {
+	lv := level(j.level.Load())
+	if lv == 0 && asked {
 		return info
 	}
-	return j.level
+	return lv
 }
 
 func (r *Relay) levelOf(server string, c Client, asked bool) level {
@@ -162,82 +159,3 @@ func (u upstream) Log(line session.LogLine) {
 	}
 	u.r.cfg.Logger.Log(level, line.Text, "server", u.l.server)
 }
-
-// lister tells a new session what clients want to hear from the server.
-type lister struct {
-	supervisor.Lister
-	r *Relay
-	l *link
-}
-
-// Lister wraps a server's catalog handle for its supervisor: each new session
-// also gets the clients' subscriptions and log level, so that they outlive the
-// sessions.
-func (r *Relay) Lister(server string, next supervisor.Lister) supervisor.Lister {
-	return &lister{Lister: next, r: r, l: r.link(server)}
-}
-
-// List implements supervisor.Lister.
-func (w *lister) List(ctx context.Context, s session.Session, which supervisor.Lists) error {
-	if !w.l.knows(s) {
-		w.r.background(func(ctx context.Context) {
-			if w.l.take(ctx) != nil {
-				return
-			}
-			defer w.l.give()
-			w.r.restore(ctx, w.l, s)
-		})
-	}
-	return w.Lister.List(ctx, s, which)
-}
-
-// knows reports whether a session has been told, or is being told.
-func (l *link) knows(s session.Session) bool {
-	l.mu.Lock()
-	defer l.mu.Unlock()
-	return l.told == s
-}
-
-// restore brings a session up to what its predecessor knew, once. The caller
-// has the link's turn.
-func (r *Relay) restore(ctx context.Context, l *link, s session.Session) {
-	if l.knows(s) {
-		return
-	}
-	l.mu.Lock()
-	l.told, l.at = s, 0
-	l.mu.Unlock()
-	r.tellLevel(ctx, l, s)
-	l.mu.Lock()
-	uris := make([]string, 0, len(l.subs))
-	for uri := range l.subs {
-		uris = append(uris, uri)
-	}
-	l.mu.Unlock()
-	if string(rawjson.Get(s.Info().Capabilities, "resources", "subscribe")) != "true" {
-		return
-	}
-	for _, uri := range uris {
-		select {
-		case <-s.Done():
-			return
-		default:
-		}
-		if l.wants(uri) {
-			r.tellURI(ctx, l, s, "resources/subscribe", uri)
-		}
-	}
-}
-
-const capabilities = `{"elicitation":{"form":{},"url":{}},"sampling":{}}`
-
-// Capabilities returns the MCP ClientCapabilities that the host declares
-// to a session that all clients share.
-//
-// Elicitation and sampling are declared, since a question that comes while one
-// client's call is in flight finds its way to that client; many servers hide
-// tools from clients that declare neither. A client that can't be asked
-// answers with an error, as it would to the server itself. Roots are not
-// declared: they are one client's, and servers take them as settings for all
-// that they do.
-func Capabilities() json.RawMessage { return json.RawMessage(capabilities) }
