@@ -5,6 +5,7 @@ import (
 	"errors"
 	"net"
 	"sync"
+	"sync/atomic"
 	"time"
 
 	"github.com/hermes-host/hermes-host/shared"
@@ -36,6 +37,9 @@ type Inbox struct {
 	end      error // why the session is over, nil while it lives
 	isOver   bool
 	closing  bool
+	will     error // what ends the session once no message is under way
+
+	willing atomic.Bool // will is set
 }
 
 // NewInbox returns an inbox of a session that lives.
@@ -130,8 +134,13 @@ func (b *Inbox) begin() error {
 func (b *Inbox) finish() {
 	b.mu.Lock()
 	b.inFlight--
-	if b.end != nil && b.inFlight == 0 {
-		b.setOver()
+	if b.inFlight == 0 {
+		if b.end == nil {
+			b.end = b.will
+		}
+		if b.end != nil {
+			b.setOver()
+		}
 	}
 	b.mu.Unlock()
 	b.wg.Done()
@@ -152,6 +161,28 @@ func (b *Inbox) Idle() bool {
 	b.mu.Lock()
 	defer b.mu.Unlock()
 	return b.inFlight == 0
+}
+
+// Unreachable is told of a message for which no connection could be made. If no
+// other message has one either, the server is gone: the session ends with the
+// last of those under way, unless one of them, or a later one, has reached the
+// server after all.
+func (b *Inbox) Unreachable(why error) {
+	b.mu.Lock()
+	defer b.mu.Unlock()
+	b.will = why
+	b.willing.Store(true)
+}
+
+// Reached is told of each sign of life of the server.
+func (b *Inbox) Reached() {
+	if !b.willing.Load() {
+		return
+	}
+	b.mu.Lock()
+	defer b.mu.Unlock()
+	b.will = nil
+	b.willing.Store(false)
 }
 
 // End ends the session; the first reason counts. Nothing goes out from now on,

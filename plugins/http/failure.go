@@ -67,7 +67,9 @@ func (p *post) beginning(certain bool) bool {
 }
 
 // unanswered handles an error of the HTTP client. If the message is not wanted
-// any more, there is nobody to tell.
+// any more, there is nobody to tell. A server that accepts no connection while
+// none is in use is gone, and the session with it: so its end is noticed
+// in every version of the protocol, with a stream or without.
 func (p *post) unanswered(ctx context.Context, err error) {
 	fault, ok := errors.AsType[*httpconn.Fault](err)
 	if !ok {
@@ -77,6 +79,9 @@ func (p *post) unanswered(ctx context.Context, err error) {
 		reason: transportpb.TransportError_REASON_CONNECTION, delivered: fault.Delivered,
 		message: fault.Message, end: fault.EndError(), certain: fault.NoConn,
 	})
+	if fault.NoConn && !p.conn.stream.Load() {
+		p.conn.inbox.Unreachable(fault.EndError())
+	}
 }
 
 // broken is the failure of a request whose answer was under way.

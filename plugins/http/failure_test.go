@@ -9,6 +9,7 @@ import (
 	"strings"
 	"sync/atomic"
 	"testing"
+	"testing/synctest"
 	"time"
 
 	"github.com/hermes-host/hermes-host/internal/httpconn"
@@ -240,6 +241,43 @@ func TestConnectionRefused(t *testing.T) {
 	c.Initialized("2025-11-25")
 	send(t, c, 1, "tools/call", `{}`)
 	wantFailure(t, failed(t, c, 1), reasonConnection, deliveredNo)
+	if e := end(t, c); e.Class != classTransport || !e.Retryable {
+		t.Errorf("%+v", e)
+	}
+}
+
+// TestGoneWithCallsUnderWay: as long as one message has a connection, the others'
+// failure to get one ends nothing.
+func TestGoneWithCallsUnderWay(t *testing.T) {
+	bubble(t, &scripted{post: func(w http.ResponseWriter, _ *http.Request, m jsonrpc.Message) {
+		if m.Method == "slow" {
+			time.Sleep(time.Minute)
+		}
+		answer(w, m, `{}`)
+	}}, func(t *testing.T, c *conn, p *pipes) {
+		handshake(t, c)
+		send(t, c, 1, "slow", "")
+		synctest.Wait()
+		p.down.Store(true)
+		c.client.Close()
+		send(t, c, 2, "quick", "")
+		send(t, c, 3, "quick", "")
+		for range 2 {
+			if in := read(t, c); in.Failure == nil || in.Failure.Delivered != deliveredNo {
+				t.Errorf("%+v", in)
+			}
+		}
+		ctx, cancel := context.WithTimeout(t.Context(), time.Hour)
+		defer cancel()
+		if in, err := c.Read(ctx); err != nil || in.Result == nil {
+			t.Errorf("%+v, %v", in, err)
+		}
+		c.client.Close()
+		send(t, c, 4, "quick", "")
+		if e := end(t, c); e.Class != classTransport {
+			t.Errorf("%+v", e)
+		}
+	})
 }
 
 // TestUntrustedCertificate: no retry mends it, and ca_file does.

@@ -78,6 +78,7 @@ func (l *listener) once() bool {
 	}
 	defer resp.Body.Close()
 	l.refused = 0
+	c.inbox.Reached()
 	if resp.StatusCode == http.StatusOK && httpconn.MediaType(resp) == "text/event-stream" {
 		l.read(resp.Body)
 		return c.ctx.Err() == nil
@@ -88,6 +89,8 @@ func (l *listener) once() bool {
 // read reads an open stream.
 func (l *listener) read(body io.Reader) {
 	c := l.conn
+	c.stream.Store(true)
+	defer c.stream.Store(false)
 	if l.gap {
 		l.gap = false
 		l.refresh()

@@ -54,6 +54,7 @@ func (p *post) run(ctx context.Context) {
 		return
 	}
 	defer resp.Body.Close()
+	p.conn.inbox.Reached()
 	p.receive(ctx, resp)
 }
 

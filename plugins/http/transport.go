@@ -45,6 +45,7 @@ type conn struct {
 
 	session atomic.Pointer[string]   // the Mcp-Session-Id, nil if there is none
 	version atomic.Pointer[string]   // the MCP version agreed on, nil before Initialized
+	stream  atomic.Bool              // the server-to-client stream is open
 	changes atomic.Pointer[[]string] // the list_changed notices that the server has promised
 
 	mu    sync.Mutex
