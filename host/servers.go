@@ -50,7 +50,10 @@ func (h *Host) start(cfg *config.Config) error {
 
 // member builds what a server needs, without starting it.
 func (h *Host) member(cfg *config.Config, s config.Server) *member {
-	lister, _ := h.catalog.Handle(s.Name)
+	handle, _ := h.catalog.Handle(s.Name)
+	if !s.Enabled {
+		handle.Withdraw() // nobody needs to wait for its lists
+	}
 	return &member{
 		server: s,
 		done:   make(chan struct{}),
@@ -59,7 +62,7 @@ func (h *Host) member(cfg *config.Config, s config.Server) *member {
 			Disabled:  !s.Enabled,
 			Transport: &transport{h: h, cfg: cfg, server: s},
 			Handler:   h.relay.Handler(s.Name),
-			Lister:    lister,
+			Lister:    h.relay.Lister(s.Name, handle),
 			Gate:      h.gate,
 			Logger:    h.log,
 			Breaker:   breaker.Config{Threshold: s.Breaker.Threshold, Cooldown: s.Breaker.Cooldown},
