@@ -66,7 +66,6 @@ func (m connected) apply(s *Supervisor) {
 	s.work(func() message {
 		select {
 		case <-l.sess.Done():
-			l.cancel(l.end())
 		case <-l.ctx.Done():
 		}
 		return ended{l}

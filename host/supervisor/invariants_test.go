@@ -68,6 +68,82 @@ func TestShutdownWins(t *testing.T) {
 	}
 }
 
+// TestShutdownOvertakesOrders: of orders that are taken together, those after
+// the shutdown are not carried out.
+func TestShutdownOvertakesOrders(t *testing.T) {
+	slow := func(context.Context, int) error { <-time.After(time.Second); return nil }
+	var r atomic.Pointer[rig]
+	scene(t, &world{dial: slow}, func(c *Config) {
+		note := c.OnTransition
+		c.OnTransition = func(tr Transition) {
+			note(tr)
+			switch tr.To {
+			case Ready:
+				r.Load().s.Park("first")
+				r.Load().s.Reconnect("second")
+			case Parked:
+				r.Load().stop()
+			}
+		}
+	}, func(started *rig) {
+		r.Store(started)
+		<-started.ended
+		started.went(Ready, Parked, Stopped)
+	})
+}
+
+// TestProbeWithoutSessionReArms: a probe that finds no session asks for one,
+// waits its time, and is a failure: the calls after it are refused for another
+// cooldown, while the attempt it caused goes on.
+func TestProbeWithoutSessionReArms(t *testing.T) {
+	scene(t, &world{dial: refuse("down")}, func(c *Config) { c.Revive.Min = time.Hour }, func(r *rig) {
+		r.after(2 * time.Minute)
+		r.state(Parked)
+		r.set(func(w *world) {
+			w.dial = func(ctx context.Context, _ int) error { <-ctx.Done(); return context.Cause(ctx) }
+		})
+		at := time.Now()
+		_, err := r.try(CallOptions{})
+		if want[*ReconnectingError](t, err); time.Since(at) != 2*time.Second {
+			t.Fatalf("waited %s", time.Since(at))
+		}
+		for range 5 {
+			_, err = r.try(CallOptions{})
+			if e := want[*OpenError](t, err); e.RetryIn != time.Minute {
+				t.Fatalf("%+v", e)
+			}
+		}
+		r.state(Reconnecting)
+		r.dialed(6)
+	})
+}
+
+// TestProbation: a server that is back from a park, without an operator's
+// word, and dies unproven is parked again at once; once proven it has its
+// budget like any other.
+func TestProbation(t *testing.T) {
+	for _, proven := range []bool{false, true} {
+		scene(t, &world{dial: refuse("down")}, nil, func(r *rig) {
+			r.after(30 * time.Second)
+			r.state(Parked)
+			r.set(func(w *world) { w.dial = nil })
+			r.after(50 * time.Second)
+			r.state(Ready)
+			if proven {
+				r.ok(6)
+			}
+			r.set(func(w *world) { w.dial = refuse("down again") })
+			r.latest().die(gone("killed"))
+			r.after(time.Second / 2)
+			if proven {
+				r.state(Reconnecting)
+			} else {
+				r.state(Parked)
+			}
+		})
+	}
+}
+
 // TestShutdownIsBounded: a session that does not close in order is given
 // Timeouts.Close and no more.
 func TestShutdownIsBounded(t *testing.T) {

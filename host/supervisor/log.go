@@ -18,7 +18,10 @@ type logger struct {
 
 // transition logs a change of state at the level of its meaning.
 func (l *logger) transition(t Transition, ordered bool) {
-	args := []any{"state", t.To, "generation", t.Generation, "attempt", t.Attempt, "reason", t.Reason}
+	args := []any{"state", t.To, "generation", t.Generation, "attempt", t.Attempt}
+	if t.Cause == nil || t.Cause.Message != t.Reason {
+		args = append(args, "reason", t.Reason)
+	}
 	if !t.Next.IsZero() {
 		args = append(args, "next", until(t.Next))
 	}
