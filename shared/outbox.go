@@ -1,7 +1,6 @@
 package shared
 
 import (
-	"context"
 	"sync"
 	"time"
 
@@ -13,8 +12,7 @@ const outboxMax = 4096
 
 // outgoing is a message for the server.
 type outgoing struct {
-	id  uint64          // of the host's request; 0 for anything else
-	ctx context.Context // of the Write; nil: the call's, or the session's
+	id  uint64 // of the host's request; 0 for anything else
 	msg jsonrpc.Message
 }
 
