@@ -68,9 +68,10 @@ func (h *Host) member(cfg *config.Config, s config.Server) *member {
 			Breaker:   breaker.Config{Threshold: s.Breaker.Threshold, Cooldown: s.Breaker.Cooldown},
 			Retry:     supervisor.Retry{Base: s.Retry.Base, Max: s.Retry.Max, Budget: s.Retry.Budget},
 			Revive:    supervisor.Revive{Min: s.Revive.Min, Max: s.Revive.Max},
+			CrashLoop: supervisor.CrashLoop{Deaths: s.CrashLoop.Deaths, Window: s.CrashLoop.Window, Proven: s.CrashLoop.Proven},
 			Timeouts: supervisor.Timeouts{
 				Connect: s.Timeouts.Connect, List: s.Timeouts.List, Call: s.Timeouts.Call,
-				Close: s.Timeouts.Close, CallWait: s.CallWait,
+				Close: s.Timeouts.Close, CallWait: s.CallWait, Health: s.Timeouts.Health,
 			},
 			KeepAlive: s.KeepAlive,
 		}),
