@@ -205,7 +205,7 @@ func (b *bench) config(kind string, urls map[int]string) []byte {
 	for name, tools := range map[string]int{"bench": 20, "many": 1000} {
 		// The recovery figures are about the mechanism, not about the guard
 		// against servers that crash in a loop.
-		fmt.Fprintf(&out, "server %q {\n  retry {\n    max_relaunches = 1000\n  }\n", name)
+		fmt.Fprintf(&out, "server %q {\n  crash_loop {\n    deaths = 1000\n  }\n", name)
 		if name == "many" {
 			fmt.Fprintf(&out, "  tools {\n    deny = [\"none\"]\n  }\n")
 		}
