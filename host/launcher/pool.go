@@ -261,7 +261,8 @@ func (l *Launcher) fly(ctx context.Context, f *family, fl *flight, kind string, 
 	}
 }
 
-// wait waits for a flight, and cancels it if nobody else waits.
+// wait waits for a flight. If nobody else does when ctx ends, it cancels the
+// flight and waits until that has landed, which a kill makes short.
 func (l *Launcher) wait(ctx context.Context, kind string, fl *flight) error {
 	var err error
 	select {
@@ -271,9 +272,17 @@ func (l *Launcher) wait(ctx context.Context, kind string, fl *flight) error {
 		err = gone("plugin %q has not started yet: %v", kind, context.Cause(ctx))
 	}
 	l.mu.Lock()
-	defer l.mu.Unlock()
-	if fl.waiting--; fl.waiting == 0 {
+	fl.waiting--
+	last := fl.waiting == 0
+	l.mu.Unlock()
+	if last {
 		fl.cancel()
+		patience := time.NewTimer(l.timing.settle)
+		defer patience.Stop()
+		select {
+		case <-fl.done:
+		case <-patience.C:
+		}
 	}
 	return err
 }
