@@ -173,7 +173,7 @@ func TestPeers(t *testing.T) {
 			t.Run(server, func(t *testing.T) { n.checkOne(t, host, server) })
 		}
 	})
-	t.Run("Inspector", func(t *testing.T) { n.inspect(t, host, config) })
+	t.Run("Inspector", func(t *testing.T) { n.inspect(t, host) })
 }
 
 // clientReport is what client.mjs prints.
@@ -273,11 +273,13 @@ func (n npm) checkOne(t *testing.T, host *runningHost, server string) {
 }
 
 // inspect lists and calls with the Inspector's command line.
-func (n npm) inspect(t *testing.T, host *runningHost, config string) {
-	// The Inspector reads stdio servers from a file of its own.
+func (n npm) inspect(t *testing.T, host *runningHost) {
+	// The Inspector reads stdio servers from a file of its own. It lists once
+	// and does not wait for changes, so the host behind it is one that starts
+	// quickly.
 	file := filepath.Join(t.TempDir(), "mcp.json")
 	text, err := json.Marshal(map[string]any{"mcpServers": map[string]any{"hermes": map[string]any{
-		"command": hermes, "args": []string{"stdio", "--config", writeConfig(t, config)},
+		"command": hermes, "args": []string{"stdio", "--config", writeConfig(t, demoServer("demo"))},
 	}}})
 	if err != nil {
 		t.Fatal(err)
@@ -290,7 +292,7 @@ func (n npm) inspect(t *testing.T, host *runningHost, config string) {
 		target       []string
 	}{
 		{"all", "demo__", []string{host.url}},
-		{"one server", "", []string{host.url + "/demo"}},
+		{"one server", "", []string{host.url + "/demo", "--transport", "http"}},
 		{"stdio", "demo__", []string{"--config", file, "--server", "hermes"}},
 	} {
 		t.Run(way.name, func(t *testing.T) {

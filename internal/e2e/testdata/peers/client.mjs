@@ -7,12 +7,19 @@
 import { Client } from "@modelcontextprotocol/sdk/client/index.js";
 import { StdioClientTransport } from "@modelcontextprotocol/sdk/client/stdio.js";
 import { StreamableHTTPClientTransport } from "@modelcontextprotocol/sdk/client/streamableHttp.js";
+import { ToolListChangedNotificationSchema } from "@modelcontextprotocol/sdk/types.js";
 
 const { url, command, args, calls, read } = JSON.parse(process.argv[2]);
 const client = new Client({ name: "e2e-typescript", version: "1.0.0" });
 const transport = url
   ? new StreamableHTTPClientTransport(new URL(url))
   : new StdioClientTransport({ command, args, env: process.env, stderr: "inherit" });
+let changes = 0;
+let changed = () => {};
+client.setNotificationHandler(ToolListChangedNotificationSchema, () => {
+  changes++;
+  changed();
+});
 await client.connect(transport);
 
 async function list(method, key) {
@@ -26,10 +33,31 @@ async function list(method, key) {
   return all;
 }
 
+// Servers that start slowly join the list later, and the host says so: list
+// again upon each change until everything that is to be called is there.
+async function listTools() {
+  const deadline = Date.now() + 30_000;
+  for (;;) {
+    const seen = changes;
+    const names = (await list("listTools", "tools")).map((t) => t.name);
+    const left = deadline - Date.now();
+    if (left <= 0 || (calls ?? []).every((c) => names.includes(c.name))) return names;
+    if (changes === seen) {
+      await new Promise((resolve) => {
+        const timer = setTimeout(resolve, left);
+        changed = () => {
+          clearTimeout(timer);
+          resolve();
+        };
+      });
+    }
+  }
+}
+
 const capabilities = client.getServerCapabilities();
 const out = {
   server: client.getServerVersion(),
-  tools: capabilities.tools ? (await list("listTools", "tools")).map((t) => t.name) : [],
+  tools: capabilities.tools ? await listTools() : [],
   resources: capabilities.resources ? (await list("listResources", "resources")).map((r) => r.uri) : [],
   templates: capabilities.resources ? (await list("listResourceTemplates", "resourceTemplates")).map((t) => t.uriTemplate) : [],
   prompts: capabilities.prompts ? (await list("listPrompts", "prompts")).map((p) => p.name) : [],
