@@ -55,6 +55,7 @@ func (p *post) fail(ctx context.Context, f failure) {
 	if f.delivered == transportpb.TransportError_DELIVERED_UNSPECIFIED {
 		f.delivered = deliveredUnknown
 	}
+	p.keep()
 	in := shared.Incoming{Failure: &shared.WriteError{Reason: f.reason, Delivered: f.delivered, Message: f.message}}
 	in.ID = p.id
 	p.push(ctx, in)

@@ -41,13 +41,19 @@ type post struct {
 	status  int    // of the HTTP answer
 	session string // the session id in it
 	settled bool
+
+	// keep makes the end of the caller's context mean nothing any more. The
+	// kit ends it when it has the answer, and that must not break the
+	// connection under a stream that is about to end by itself.
+	keep func() bool
 }
 
 // run sends the message and handles the answer.
-func (p *post) run(ctx context.Context) {
-	ctx, cancel := context.WithCancel(ctx)
+func (p *post) run(wanted context.Context) {
+	ctx, cancel := context.WithCancel(p.conn.ctx)
 	defer cancel()
-	defer context.AfterFunc(p.conn.ctx, cancel)()
+	p.keep = context.AfterFunc(wanted, cancel)
+	defer p.keep()
 	resp, err := p.conn.client.Do(ctx, http.MethodPost, nil, p.header, p.body)
 	if err != nil {
 		p.unanswered(ctx, err)
@@ -236,6 +242,7 @@ func (p *post) answer(ctx context.Context, m jsonrpc.Message) {
 
 func (p *post) settle(ctx context.Context, m jsonrpc.Message) {
 	p.settled = true
+	p.keep()
 	m.ID = p.id
 	p.push(ctx, shared.Incoming{Message: m})
 }

@@ -429,3 +429,39 @@ func TestRoutingHeaders(t *testing.T) {
 		}
 	}
 }
+
+// TestConnectionsAreReused: the kit ends a call's context when it has the
+// answer; the connection lives on, whether the answer was JSON or a stream.
+func TestConnectionsAreReused(t *testing.T) {
+	for _, stream := range []bool{false, true} {
+		t.Run(fmt.Sprintf("stream=%t", stream), func(t *testing.T) {
+			s := &scripted{post: func(w http.ResponseWriter, _ *http.Request, m jsonrpc.Message) {
+				if !stream {
+					answer(w, m, `{}`)
+					return
+				}
+				event(w, result(m, `{}`))
+				time.Sleep(20 * time.Millisecond) // the stream ends a little later
+			}}
+			bubble(t, s, func(t *testing.T, c *conn, p *pipes) {
+				handshake(t, c)
+				time.Sleep(time.Second)
+				before := p.dials.Load()
+				for i := 1; i <= 20; i++ {
+					ctx, cancel := context.WithCancel(t.Context())
+					if err := c.Write(ctx, message(i, "tools/call", `{}`)); err != nil {
+						t.Fatal(err)
+					}
+					if in := read(t, c); in.Result == nil {
+						t.Fatalf("%+v", in)
+					}
+					cancel()
+					time.Sleep(time.Second)
+				}
+				if n := p.dials.Load() - before; n != 0 {
+					t.Errorf("%d connections were made", n)
+				}
+			})
+		})
+	}
+}

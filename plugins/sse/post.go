@@ -31,12 +31,16 @@ type post struct {
 	body   []byte
 }
 
-// run sends the message. ctx bounds the sending, not the wait for the answer.
-func (p *post) run(ctx context.Context) {
+// run sends the message if it is still wanted. Once begun it is not broken off:
+// the answer may come before the server has said that it takes the message, and
+// a request that is cancelled at that moment takes its connection with it, under
+// whoever uses it next.
+func (p *post) run(wanted context.Context) {
+	if wanted.Err() != nil {
+		return
+	}
 	c := p.conn
-	ctx, cancel := context.WithCancel(ctx)
-	defer cancel()
-	defer context.AfterFunc(c.ctx, cancel)()
+	ctx := c.ctx
 	resp, err := c.client.Do(ctx, http.MethodPost, c.endpoint, c.header(), p.body)
 	if err != nil {
 		if fault, ok := errors.AsType[*httpconn.Fault](err); ok {
