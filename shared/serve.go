@@ -45,6 +45,11 @@ func Serve[C any](p Plugin[C]) {
 	if err != nil {
 		panic(fmt.Sprintf("shared.Serve: transport plugin %q: %v", p.Kind, err))
 	}
+	if os.Getenv(pluginrpc.Handshake.MagicCookieKey) != pluginrpc.Handshake.MagicCookieValue {
+		fmt.Fprintf(os.Stderr, "This is the transport plugin %q (version %s) of hermes-host, which starts it when a server needs it.\n"+
+			"It does nothing by itself. `hermes-host plugins` lists the plugins that a host finds.\n", p.Kind, p.Version)
+		os.Exit(1)
+	}
 	// go-plugin replaces os.Stderr later; the host reads log lines from this
 	// one.
 	svc.log = hclog.New(&hclog.LoggerOptions{

@@ -100,6 +100,39 @@ func TestEndWithCalls(t *testing.T) {
 	})
 }
 
+// slowConn takes its time to close.
+type slowConn struct {
+	*fakeConn
+	release chan struct{}
+}
+
+func (c *slowConn) Close(ctx context.Context) error {
+	<-c.release
+	return c.fakeConn.Close(ctx)
+}
+
+// The host hears of an end at once, however long clearing up takes; the stream
+// ends after that.
+func TestEndIsToldBeforeClearingUp(t *testing.T) {
+	synctest.Test(t, func(t *testing.T) {
+		c := &slowConn{newFakeConn(legacy), make(chan struct{})}
+		h := openSession(t, DiscoverFallback, &transportpb.OpenSession{}, func() (Conn, error) { return c, nil })
+		h.next()
+		c.fault <- errors.New("gone")
+		if end := h.next().GetEnd(); end.GetMessage() != "gone" {
+			t.Errorf("got %v", end)
+		}
+		synctest.Wait()
+		select {
+		case <-h.over:
+			t.Error("the stream ended before the connection was closed")
+		default:
+		}
+		close(c.release)
+		<-h.over
+	})
+}
+
 func TestCancel(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
 		block := make(chan struct{})

@@ -1,6 +1,8 @@
 package main
 
 import (
+	"context"
+	"encoding/json"
 	"fmt"
 	"os"
 	"os/exec"
@@ -10,6 +12,7 @@ import (
 	"testing"
 	"time"
 
+	"github.com/modelcontextprotocol/go-sdk/mcp"
 	"go.uber.org/goleak"
 
 	"github.com/hermes-host/hermes-host/shared/plugintest"
@@ -31,6 +34,17 @@ func TestMain(m *testing.M) {
 		return
 	}
 	goleak.VerifyTestMain(m)
+}
+
+// serveSDK is a server of the MCP SDK with one tool.
+func serveSDK() {
+	server := mcp.NewServer(&mcp.Implementation{Name: "sdk", Version: "1"}, nil)
+	server.AddTool(&mcp.Tool{Name: "env", InputSchema: json.RawMessage(`{"type":"object"}`)},
+		func(context.Context, *mcp.CallToolRequest) (*mcp.CallToolResult, error) {
+			return &mcp.CallToolResult{Content: []mcp.Content{&mcp.TextContent{Text: strings.Join(os.Environ(), "\n")}},
+				StructuredContent: json.RawMessage(`{"n":9007199254740993}`)}, nil
+		})
+	_ = server.Run(context.Background(), &mcp.StdioTransport{}) // ends with its input
 }
 
 // serve is an MCP server with the given crimes.
@@ -60,6 +74,9 @@ func serve(crimes string) {
 		case "stubborn": // ignores the end of input and SIGTERM
 			signal.Ignore(syscall.SIGTERM)
 			deaf = true
+		case "sdk": // a server of the MCP SDK, version negotiation and all
+			serveSDK()
+			return
 		case "mute": // reads and never answers
 			for {
 				if _, err := os.Stdin.Read(make([]byte, 4096)); err != nil {

@@ -102,6 +102,55 @@ func TestModernServer(t *testing.T) {
 	}
 }
 
+// A server of the MCP SDK is reached by initialize, its integers survive, and
+// it sees nothing of the plugin's own environment.
+func TestSDKServer(t *testing.T) {
+	s := open(t, launch(t), "sdk")
+	if s.Init.GetProtocolVersion() != "2025-11-25" {
+		t.Fatalf("got %v", s.Init)
+	}
+	result := s.Tool("env", `{}`).GetResult()
+	if got := string(rawjson.Get(result, "structuredContent")); got != `{"n":9007199254740993}` {
+		t.Errorf("got %s", got)
+	}
+	env := rawjson.Unquote(rawjson.Get(mustElement(t, rawjson.Get(result, "content")), "text"))
+	if !strings.Contains(env, envServer+"=sdk") || !strings.Contains(env, "PATH=") {
+		t.Errorf("the environment lacks what it should have:\n%s", env)
+	}
+	for _, name := range []string{"HERMES_", "PLUGIN_CLIENT", "PLUGIN_PROTOCOL", "PLUGIN_UNIX"} {
+		if strings.Contains(env, name) {
+			t.Errorf("the server's environment has %s…", name)
+		}
+	}
+}
+
+// The death of the server is seen while nothing is going on.
+func TestKilledWhileIdle(t *testing.T) {
+	s := open(t, launch(t), "good")
+	pid := serverPid(t, s)
+	began := time.Now()
+	if err := syscall.Kill(pid, syscall.SIGKILL); err != nil {
+		t.Fatal(err)
+	}
+	end := s.AwaitEnd()
+	if took := time.Since(began); !end.GetRetryable() || !strings.Contains(end.GetMessage(), "killed by a signal") || took > 5*time.Second {
+		t.Errorf("after %v: %v", took, end)
+	}
+}
+
+func BenchmarkCall(b *testing.B) {
+	for _, size := range []int{10, 64 << 10, 1 << 20} {
+		b.Run(strconv.Itoa(size), func(b *testing.B) {
+			s := open(b, launch(b), "good")
+			args := fmt.Sprintf(`{"bytes":%d}`, size)
+			s.Tool("big", args)
+			for b.Loop() {
+				s.Tool("big", args)
+			}
+		})
+	}
+}
+
 func TestGarbageOnStdout(t *testing.T) {
 	s := open(t, launch(t), "printsFirst")
 	if s.Init == nil {
@@ -162,25 +211,11 @@ func alive(pid int) bool {
 // grandchild returns the pid that the server has told on stderr.
 func grandchild(t *testing.T, s *plugintest.Session) int {
 	t.Helper()
-	s.Tool("echo", `{"value":1}`)
-	deadline := time.After(10 * time.Second)
-	for {
-		for _, l := range s.Logs() {
-			if text, ok := strings.CutPrefix(l.Message, "grandchild "); ok {
-				pid, err := strconv.Atoi(text)
-				if err != nil {
-					t.Fatal(err)
-				}
-				return pid
-			}
-		}
-		select {
-		case <-deadline:
-			t.Fatal("no grandchild")
-		default:
-			s.Tool("echo", `{"value":1}`)
-		}
+	pid, err := strconv.Atoi(s.AwaitLog("grandchild "))
+	if err != nil {
+		t.Fatal(err)
 	}
+	return pid
 }
 
 func serverPid(t *testing.T, s *plugintest.Session) int {
@@ -258,21 +293,6 @@ func TestTreeIsGone(t *testing.T) {
 			}
 		})
 	}
-}
-
-// No reply waits for a server that does not go (scenario: the child ignores
-// the end of its input).
-func TestEndIsToldBeforeClearingUp(t *testing.T) {
-	s := open(t, launch(t), "grandchild=1000 stubborn")
-	grandchild(t, s)
-	began := time.Now()
-	s.GoTool("crash", `{}`)
-	for s.End() == nil {
-		if time.Since(began) > 5*time.Second {
-			t.Fatal("no SessionEnd")
-		}
-	}
-	s.AwaitEnd()
 }
 
 // A handshake that never completes ends with the host's patience.

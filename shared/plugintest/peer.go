@@ -37,7 +37,7 @@ const (
 //	precise             returns [Precise]
 //	big       {bytes}   returns a text of that many bytes
 //	sleep     {ms}      answers late; can be cancelled
-//	cancelled           returns how many requests were cancelled
+//	cancelled {atLeast} returns how many requests were cancelled, once they are that many
 //	notify    {count}   sends so many log notifications, numbered from 0, before its result
 //	progress  {count}   the same with progress notifications, if _meta.progressToken is there
 //	ask                 sends elicitation/create and returns the answer to it
@@ -67,7 +67,8 @@ type Peer struct {
 	asked     map[string]chan jsonrpc.Message
 	running   map[string]context.CancelFunc
 	cancelled int
-	listener  func([]byte) // of subscriptions/listen
+	more      chan struct{} // closed at the next cancellation, if anybody waits for it
+	listener  func([]byte)  // of subscriptions/listen
 }
 
 // Handle takes one message. A request's answer, and what belongs to it, goes
@@ -114,7 +115,32 @@ func (p *Peer) cancel(id string) {
 	defer p.mu.Unlock()
 	if stop := p.running[id]; stop != nil {
 		p.cancelled++
+		if p.more != nil {
+			close(p.more)
+			p.more = nil
+		}
 		stop()
+	}
+}
+
+// awaitCancelled waits until so many requests were cancelled.
+func (p *Peer) awaitCancelled(ctx context.Context, atLeast int) (count int, ok bool) {
+	for {
+		p.mu.Lock()
+		count = p.cancelled
+		if p.more == nil {
+			p.more = make(chan struct{})
+		}
+		more := p.more
+		p.mu.Unlock()
+		if count >= atLeast {
+			return count, true
+		}
+		select {
+		case <-more:
+		case <-ctx.Done():
+			return count, false
+		}
 	}
 }
 
@@ -184,9 +210,8 @@ func (p *Peer) call(ctx context.Context, m jsonrpc.Message, send func([]byte)) (
 			return text("slept"), nil, false
 		}
 	case "cancelled":
-		p.mu.Lock()
-		defer p.mu.Unlock()
-		return text(strconv.Itoa(p.cancelled)), nil, false
+		count, ok := p.awaitCancelled(ctx, number("atLeast"))
+		return text(strconv.Itoa(count)), nil, !ok
 	case "notify":
 		for i := range number("count") {
 			send(fmt.Appendf(nil, `{"jsonrpc":"2.0","method":"notifications/message","params":{"level":"info","data":%d}}`, i))

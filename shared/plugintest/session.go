@@ -3,6 +3,7 @@ package plugintest
 import (
 	"context"
 	"encoding/json"
+	"strings"
 	"sync"
 	"testing"
 	"time"
@@ -33,6 +34,7 @@ type Session struct {
 	// and responses too, so that a test can see what came before what.
 	frames chan *transportpb.PluginFrame
 	logs   []*transportpb.Log
+	logged chan struct{} // closed at the next log line
 }
 
 // Open opens a session and waits for SessionInit or SessionEnd.
@@ -63,6 +65,7 @@ func (p *Process) OpenAsync(t testing.TB, open *transportpb.OpenSession) *Sessio
 		t: t, stream: stream, cancel: cancel,
 		ready:   make(chan struct{}),
 		ended:   make(chan struct{}),
+		logged:  make(chan struct{}),
 		waiting: map[uint64]chan *transportpb.Response{},
 		frames:  make(chan *transportpb.PluginFrame, 1<<14),
 	}
@@ -95,6 +98,8 @@ func (s *Session) receive() {
 			continue
 		case *transportpb.PluginFrame_Log:
 			s.logs = append(s.logs, f.Log)
+			close(s.logged)
+			s.logged = make(chan struct{})
 		case *transportpb.PluginFrame_End:
 			s.end = f.End
 		case *transportpb.PluginFrame_Response:
@@ -210,11 +215,29 @@ func (s *Session) AwaitEnd() *transportpb.SessionEnd {
 	return s.end
 }
 
-// End returns the SessionEnd that has come, nil if none has.
-func (s *Session) End() *transportpb.SessionEnd {
-	s.mu.Lock()
-	defer s.mu.Unlock()
-	return s.end
+// AwaitLog waits for a log line that begins with prefix and returns the rest of
+// it.
+func (s *Session) AwaitLog(prefix string) string {
+	s.t.Helper()
+	timeout := time.After(patience)
+	for {
+		s.mu.Lock()
+		for _, l := range s.logs {
+			if rest, ok := strings.CutPrefix(l.Message, prefix); ok {
+				s.mu.Unlock()
+				return rest
+			}
+		}
+		logged := s.logged
+		s.mu.Unlock()
+		select {
+		case <-logged:
+		case <-s.ended:
+			s.t.Fatalf("the session ended without a log line %q", prefix)
+		case <-timeout:
+			s.t.Fatalf("no log line %q within %v", prefix, patience)
+		}
+	}
 }
 
 // Logs returns the log lines so far.
