@@ -2,8 +2,10 @@ package main
 
 import (
 	"encoding/json"
+	"errors"
 	"fmt"
 	"os"
+	"os/exec"
 	"strconv"
 	"strings"
 	"syscall"
@@ -304,5 +306,15 @@ func TestMuteServer(t *testing.T) {
 		if end := s.AwaitEnd(); end.GetClass() != transportpb.SessionEnd_CLASS_CLOSED {
 			t.Errorf("%s: got %v", crime, end)
 		}
+	}
+}
+
+// A person who starts the plugin by hand is told what it is.
+func TestStartedByHand(t *testing.T) {
+	c := exec.Command(os.Args[0])
+	c.Env = []string{envPlugin + "=1"}
+	out, err := c.CombinedOutput()
+	if exit, ok := errors.AsType[*exec.ExitError](err); !ok || exit.ExitCode() != 1 || !strings.Contains(string(out), "hermes-host") {
+		t.Errorf("%v: %s", err, out)
 	}
 }
