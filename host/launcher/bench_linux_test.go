@@ -1,11 +1,13 @@
 package launcher
 
 import (
+	"context"
 	"fmt"
 	"strings"
 	"testing"
 
 	"github.com/hermes-host/hermes-host/host/session"
+	"github.com/hermes-host/hermes-host/shared/transportpb"
 )
 
 // BenchmarkCall measures the way to a plugin process and back, through a
@@ -22,6 +24,7 @@ func BenchmarkCall(b *testing.B) {
 		b.Fatal(err)
 	}
 	defer s.Close(b.Context())
+	b.Run("stream alone", func(b *testing.B) { benchmarkStream(b, s.(*stream).process) })
 	for _, size := range []int{64, 64 << 10, 1 << 20} {
 		params := []byte(`"` + strings.Repeat("x", size-2) + `"`)
 		call := func() {
@@ -48,4 +51,31 @@ func BenchmarkCall(b *testing.B) {
 			}
 		})
 	})
+}
+
+// benchmarkStream is what of BenchmarkCall gRPC and the plugin take.
+func benchmarkStream(b *testing.B, p *process) {
+	ctx, cancel := context.WithCancel(b.Context())
+	defer cancel()
+	client, err := p.rpc.Open(ctx)
+	if err != nil {
+		b.Fatal(err)
+	}
+	turn := func(frame *transportpb.HostFrame) {
+		if err := client.Send(frame); err != nil {
+			b.Fatal(err)
+		}
+		if _, err := client.Recv(); err != nil {
+			b.Fatal(err)
+		}
+	}
+	turn(&transportpb.HostFrame{Frame: &transportpb.HostFrame_Open{Open: &transportpb.OpenSession{Config: []byte(`{}`)}}}) // a line of log
+	if _, err := client.Recv(); err != nil {                                                                               // the beginning
+		b.Fatal(err)
+	}
+	params := make([]byte, 64)
+	b.ReportAllocs()
+	for id := uint64(1); b.Loop(); id++ {
+		turn(&transportpb.HostFrame{Frame: &transportpb.HostFrame_Request{Request: &transportpb.Request{Id: id, Method: "echo", Params: params}}})
+	}
 }

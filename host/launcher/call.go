@@ -3,6 +3,7 @@ package launcher
 import (
 	"context"
 	"encoding/json"
+	"sync"
 	"sync/atomic"
 
 	"github.com/hermes-host/hermes-host/host/session"
@@ -12,15 +13,17 @@ import (
 
 // This file is what the host sends within a session.
 
-// outgoing is a frame for the sender.
+// outgoing is a frame to be sent.
 type outgoing struct {
 	frame *transportpb.HostFrame
+	size  int   // of its payload
 	call  *call // nil: it is no request
 }
 
 // A call waits for its answer. Sent tells whether the server may have got it.
 type call struct {
 	sent  atomic.Int32
+	mark  atomic.Uint64              // line.total when it was sent
 	reply chan *transportpb.Response // of capacity 1
 }
 
@@ -31,6 +34,78 @@ const (
 	claimed
 	withdrawn
 )
+
+// A line is the sending half of the stream.
+//
+// A frame that certainly does not block is sent by its caller, which saves a
+// change of goroutines. GRPC takes 64 KiB before it waits for the socket, and an
+// answer proves that everything up to its request has left; so what was sent
+// since then must be less. All other frames go through the sender, since a
+// caller that blocks in gRPC could not leave when its context ends.
+type line struct {
+	queued atomic.Int32 // frames in the queue, or taken from it and not yet sent
+	proven atomic.Uint64
+
+	mu    sync.Mutex // held while sending
+	total uint64     // bytes sent, about
+}
+
+const (
+	safelyBuffered = 32 << 10
+	frameOverhead  = 256 // allowed for what is around a payload
+)
+
+// sendNow sends a frame if that cannot block, and reports whether it did.
+func (s *stream) sendNow(o outgoing) bool {
+	if s.line.queued.Load() > 0 || !s.line.mu.TryLock() {
+		return false
+	}
+	defer s.line.mu.Unlock()
+	unproven := s.line.total - s.line.proven.Load()
+	if s.line.queued.Load() > 0 || unproven+uint64(o.size+frameOverhead) > safelyBuffered {
+		return false
+	}
+	_ = s.transmit(o) // of an error the reader learns the reason
+	return true
+}
+
+// transmit sends a frame. The caller holds line.mu. An error says that the
+// stream has ended and the frame has not left.
+func (s *stream) transmit(o outgoing) error {
+	s.line.total += uint64(o.size + frameOverhead)
+	if o.call != nil {
+		if !o.call.sent.CompareAndSwap(waiting, claimed) {
+			return nil
+		}
+		o.call.mark.Store(s.line.total)
+	}
+	err := s.client.Send(o.frame)
+	if err != nil && o.call != nil {
+		o.call.sent.Store(withdrawn)
+	}
+	return err
+}
+
+// answered notes that all that was sent up to c has left.
+func (l *line) answered(c *call) {
+	if mark := c.mark.Load(); mark > l.proven.Load() { // the reader alone stores
+		l.proven.Store(mark)
+	}
+}
+
+// enqueue hands a frame to the sender. It waits for room until ctx or the
+// session ends.
+func (s *stream) enqueue(ctx context.Context, o outgoing) bool {
+	s.line.queued.Add(1)
+	select {
+	case s.out <- o:
+		return true
+	case <-ctx.Done():
+	case <-s.done:
+	}
+	s.line.queued.Add(-1)
+	return false
+}
 
 // send is the sender: a stream that is blocked blocks it, and not the callers.
 func (s *stream) send() {
@@ -43,15 +118,11 @@ func (s *stream) send() {
 				return
 			}
 		case o := <-s.out:
-			if o.call != nil && !o.call.sent.CompareAndSwap(waiting, claimed) {
-				continue
-			}
-			if err := s.client.Send(o.frame); err != nil {
-				// The stream has ended, and the reader learns why. The
-				// frame has not left.
-				if o.call != nil {
-					o.call.sent.Store(withdrawn)
-				}
+			s.line.mu.Lock()
+			err := s.transmit(o)
+			s.line.mu.Unlock()
+			s.line.queued.Add(-1)
+			if err != nil {
 				return
 			}
 		}
@@ -65,8 +136,10 @@ func (s *stream) sendCancels() bool {
 	cancels := s.cancels
 	s.cancels = nil
 	s.mu.Unlock()
+	s.line.mu.Lock()
+	defer s.line.mu.Unlock()
 	for _, c := range cancels {
-		if s.client.Send(&transportpb.HostFrame{Frame: &transportpb.HostFrame_Cancel{Cancel: c}}) != nil {
+		if s.transmit(outgoing{frame: &transportpb.HostFrame{Frame: &transportpb.HostFrame_Cancel{Cancel: c}}}) != nil {
 			return false
 		}
 	}
@@ -98,15 +171,14 @@ func (s *stream) Call(ctx context.Context, req session.Request) (session.Reply, 
 	if req.Started != nil {
 		req.Started(id)
 	}
-	o := outgoing{call: c, frame: &transportpb.HostFrame{Frame: &transportpb.HostFrame_Request{Request: &transportpb.Request{
+	o := outgoing{call: c, size: size, frame: &transportpb.HostFrame{Frame: &transportpb.HostFrame_Request{Request: &transportpb.Request{
 		Id: id, Method: req.Method, Params: req.Params, Headers: req.Headers,
 	}}}}
-	select {
-	case s.out <- o:
-	case <-ctx.Done():
+	if !s.sendNow(o) && !s.enqueue(ctx, o) {
 		s.abandon(id, nil)
-		return session.Reply{}, context.Cause(ctx)
-	case <-s.done:
+		if ctx.Err() != nil {
+			return session.Reply{}, context.Cause(ctx)
+		}
 		return session.Reply{}, s.lost(true)
 	}
 	select {
@@ -196,9 +268,9 @@ func (s *stream) Notify(method string, params json.RawMessage) error {
 	if f := tooLarge(len(params)); f != nil {
 		return f
 	}
-	return s.queue(&transportpb.HostFrame{Frame: &transportpb.HostFrame_Notification{Notification: &transportpb.Notification{
+	return s.queue(outgoing{size: len(params), frame: &transportpb.HostFrame{Frame: &transportpb.HostFrame_Notification{Notification: &transportpb.Notification{
 		Method: method, Params: params,
-	}}})
+	}}}})
 }
 
 // Answer queues the answer to a server's request.
@@ -214,20 +286,22 @@ func (s *stream) Answer(id json.RawMessage, r session.Reply) error {
 	if f := tooLarge(size); f != nil {
 		return f
 	}
-	return s.queue(&transportpb.HostFrame{Frame: &transportpb.HostFrame_Answer{Answer: a}})
+	return s.queue(outgoing{size: size, frame: &transportpb.HostFrame{Frame: &transportpb.HostFrame_Answer{Answer: a}}})
 }
 
 // queue hands a frame to the sender without waiting.
-func (s *stream) queue(frame *transportpb.HostFrame) error {
+func (s *stream) queue(o outgoing) error {
 	select {
 	case <-s.done:
 		return s.lost(true)
 	default:
 	}
+	s.line.queued.Add(1)
 	select {
-	case s.out <- outgoing{frame: frame}:
+	case s.out <- o:
 		return nil
 	default:
+		s.line.queued.Add(-1)
 		return session.Failuref(true, "the plugin takes no more messages: %d are waiting", queued)
 	}
 }

@@ -59,11 +59,11 @@ func (l *Launcher) launch(ctx context.Context, kind string, exe *executable) (*p
 		launcher: l,
 		kind:     kind,
 		exe:      exe,
-		run:      newRun(exe, kind, l.log.GetLevel(), l.guard),
+		run:      newRun(exe, prefix+kind, l.log.GetLevel(), l.guard),
 		stopping: make(chan struct{}),
 		gone:     make(chan struct{}),
 	}
-	log := &quiet{Logger: l.log, plugin: kind}
+	log := &quiet{Logger: l.log, plugin: prefix + kind}
 	// A new one for each start: go-plugin writes to its configuration, and a
 	// Client starts once only.
 	p.client = plugin.NewClient(&plugin.ClientConfig{
@@ -75,8 +75,8 @@ func (l *Launcher) launch(ctx context.Context, kind string, exe *executable) (*p
 		AutoMTLS:         true,
 		SkipHostEnv:      true,
 		StartTimeout:     l.timing.handshake,
-		SyncStdout:       &stray{log: l.log.Named(kind), what: "stdout"},
-		SyncStderr:       &stray{log: l.log.Named(kind), what: "stderr"},
+		SyncStdout:       &stray{log: l.log.Named(prefix + kind), what: "stdout"},
+		SyncStderr:       &stray{log: l.log.Named(prefix + kind), what: "stderr"},
 		GRPCDialOptions:  pluginrpc.DialOptions(),
 		Logger:           log,
 	})
@@ -175,7 +175,7 @@ func (p *process) watch() {
 		case <-p.stopping:
 			return
 		case <-ticker.C:
-			if p.responds() || p.responds() || !p.alive() {
+			if p.responds(2) || !p.alive() {
 				continue
 			}
 			p.condemn(fmt.Sprintf("it did not answer for %v and was killed", 2*t.healthWait))
@@ -184,9 +184,18 @@ func (p *process) watch() {
 	}
 }
 
-// responds asks the plugin's health service. Any answer will do, also that
-// there is no such service.
-func (p *process) responds() bool {
+// responds asks the plugin's health service up to so many times. Any answer
+// will do, also that there is no such service.
+func (p *process) responds(times int) bool {
+	for range times {
+		if p.answers() {
+			return true
+		}
+	}
+	return false
+}
+
+func (p *process) answers() bool {
 	ctx, cancel := context.WithTimeout(context.Background(), p.launcher.timing.healthWait)
 	defer cancel()
 	defer p.whenOver(cancel)()

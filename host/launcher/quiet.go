@@ -22,9 +22,30 @@ func (q *quiet) Error(msg string, args ...any) { q.Logger.Debug(msg, args...) }
 
 func (q *quiet) Named(name string) hclog.Logger {
 	if name == q.plugin {
-		return q.Logger.Named(name)
+		return &voice{q.Logger.Named(name)}
 	}
 	return q
+}
+
+// voice is the logger for a plugin's own lines. It drops the fields that the
+// host's line has anyway: go-plugin adds the time at which the plugin wrote,
+// and hclog the name of the plugin's logger.
+type voice struct{ hclog.Logger }
+
+func (v *voice) Trace(msg string, args ...any) { v.Logger.Trace(msg, without(args)...) }
+func (v *voice) Debug(msg string, args ...any) { v.Logger.Debug(msg, without(args)...) }
+func (v *voice) Info(msg string, args ...any)  { v.Logger.Info(msg, without(args)...) }
+func (v *voice) Warn(msg string, args ...any)  { v.Logger.Warn(msg, without(args)...) }
+func (v *voice) Error(msg string, args ...any) { v.Logger.Error(msg, without(args)...) }
+
+func without(args []any) []any {
+	var kept []any
+	for i := 0; i+1 < len(args); i += 2 {
+		if key := args[i]; key != "timestamp" && key != "@module" {
+			kept = append(kept, key, args[i+1])
+		}
+	}
+	return kept
 }
 
 // stray logs what a plugin writes to os.Stdout or os.Stderr after its

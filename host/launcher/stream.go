@@ -32,7 +32,8 @@ type stream struct {
 
 	info       session.Info
 	begun      chan struct{} // closed when info is there
-	out        chan outgoing
+	out        chan outgoing // to the sender
+	line       line
 	cancelWake chan struct{}
 	next       atomic.Uint64
 	closing    atomic.Bool // the host asked for the end
@@ -74,7 +75,7 @@ func (t *transport) open(p *process, own bool, h session.Handler) (*stream, erro
 		return s, s.broken(err)
 	}
 	s.client = client
-	s.out <- outgoing{frame: &transportpb.HostFrame{Frame: &transportpb.HostFrame_Open{Open: t.spec.message(t.launcher.info)}}}
+	s.enqueue(ctx, outgoing{frame: &transportpb.HostFrame{Frame: &transportpb.HostFrame_Open{Open: t.spec.message(t.launcher.info)}}})
 	s.sender.Go(s.send)
 	t.launcher.running.Go(s.read)
 	return s, nil
@@ -124,6 +125,7 @@ func (s *stream) take(frame *transportpb.PluginFrame) *session.End {
 		delete(s.calls, f.Response.GetId())
 		s.mu.Unlock()
 		if c != nil {
+			s.line.answered(c)
 			c.reply <- f.Response
 		}
 	case *transportpb.PluginFrame_Notification:
@@ -255,11 +257,7 @@ func (s *stream) End() *session.End {
 // process.
 func (s *stream) Close(ctx context.Context) {
 	if !s.closing.Swap(true) {
-		select {
-		case s.out <- outgoing{frame: &transportpb.HostFrame{Frame: &transportpb.HostFrame_Close{Close: &transportpb.CloseSession{}}}}:
-		case <-s.done:
-		case <-ctx.Done():
-		}
+		s.enqueue(ctx, outgoing{frame: &transportpb.HostFrame{Frame: &transportpb.HostFrame_Close{Close: &transportpb.CloseSession{}}}})
 	}
 	patience, stop := s.untilStop(ctx)
 	defer stop()
