@@ -1,0 +1,117 @@
+package main
+
+import (
+	"fmt"
+	"os"
+	"strconv"
+	"strings"
+	"syscall"
+	"testing"
+	"time"
+
+	"github.com/hermes-host/hermes-host/internal/rawjson"
+	"github.com/hermes-host/hermes-host/shared/plugintest"
+	"github.com/hermes-host/hermes-host/shared/transportpb"
+)
+
+// alive reports whether a process runs (and is no zombie).
+func alive(pid int) bool {
+	text, err := os.ReadFile(fmt.Sprintf("/proc/%d/stat", pid))
+	if err != nil {
+		return false
+	}
+	_, rest, _ := strings.Cut(string(text), ") ")
+	return rest != "" && rest[0] != 'Z' && rest[0] != 'X'
+}
+
+// grandchild returns the pid that the server has told on stderr.
+func grandchild(t *testing.T, s *plugintest.Session) int {
+	t.Helper()
+	pid, err := strconv.Atoi(s.AwaitLog("grandchild "))
+	if err != nil {
+		t.Fatal(err)
+	}
+	return pid
+}
+
+func serverPid(t *testing.T, s *plugintest.Session) int {
+	t.Helper()
+	pid, err := strconv.Atoi(rawjson.Unquote(rawjson.Get(mustElement(t, rawjson.Get(s.Tool("pid", `{}`).GetResult(), "content")), "text")))
+	if err != nil {
+		t.Fatal(err)
+	}
+	return pid
+}
+
+// A grandchild that holds every pipe must not hide the server's death.
+func TestHeldPipes(t *testing.T) {
+	s := open(t, launch(t), "grandchild=1000")
+	held := grandchild(t, s)
+	pid := serverPid(t, s)
+	began := time.Now()
+	if err := syscall.Kill(pid, syscall.SIGKILL); err != nil {
+		t.Fatal(err)
+	}
+	end := s.AwaitEnd()
+	if took := time.Since(began); took > 5*time.Second {
+		t.Errorf("the end took %v", took)
+	}
+	if !strings.Contains(end.GetMessage(), "killed") {
+		t.Errorf("got %v", end)
+	}
+	if alive(held) {
+		t.Error("the grandchild lives on")
+	}
+}
+
+// Nothing of the tree is left, whatever ends the session.
+func TestTreeIsGone(t *testing.T) {
+	for _, c := range []struct {
+		name, crimes string
+		end          func(*plugintest.Process, *plugintest.Session)
+	}{
+		{"close", "grandchild=1000", func(_ *plugintest.Process, s *plugintest.Session) { s.CloseSession(); s.AwaitEnd() }},
+		{"stubborn", "grandchild=1000 stubborn", func(_ *plugintest.Process, s *plugintest.Session) { s.CloseSession(); s.AwaitEnd() }},
+		{"stop", "grandchild=1000 stubborn", func(p *plugintest.Process, s *plugintest.Session) {
+			_, _ = p.Stop(t.Context(), &transportpb.StopRequest{}) // the exit is what counts
+			<-p.Exited()
+		}},
+		{"lifeline", "grandchild=1000 stubborn", func(p *plugintest.Process, s *plugintest.Session) { p.CutLifeline(); <-p.Exited() }},
+		{"SIGTERM", "grandchild=1000 stubborn", func(p *plugintest.Process, s *plugintest.Session) {
+			_ = syscall.Kill(p.Pid(), syscall.SIGTERM)
+			<-p.Exited()
+		}},
+	} {
+		t.Run(c.name, func(t *testing.T) {
+			t.Parallel()
+			p := launch(t)
+			s := open(t, p, c.crimes)
+			if s.Init == nil {
+				t.Fatal(s.AwaitEnd())
+			}
+			held, pid := grandchild(t, s), serverPid(t, s)
+			began := time.Now()
+			c.end(p, s)
+			if took := time.Since(began); took > 10*time.Second {
+				t.Errorf("the end took %v", took)
+			}
+			if alive(held) || alive(pid) {
+				t.Errorf("left behind: grandchild %v, server %v", alive(held), alive(pid))
+			}
+		})
+	}
+}
+
+// The death of the server is seen while nothing is going on.
+func TestKilledWhileIdle(t *testing.T) {
+	s := open(t, launch(t), "good")
+	pid := serverPid(t, s)
+	began := time.Now()
+	if err := syscall.Kill(pid, syscall.SIGKILL); err != nil {
+		t.Fatal(err)
+	}
+	end := s.AwaitEnd()
+	if took := time.Since(began); !end.GetRetryable() || !strings.Contains(end.GetMessage(), "killed by a signal") || took > 5*time.Second {
+		t.Errorf("after %v: %v", took, end)
+	}
+}
