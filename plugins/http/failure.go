@@ -105,10 +105,8 @@ func (p *post) invalid(ctx context.Context, what string) {
 }
 
 func (p *post) oversize(ctx context.Context) {
-	p.fail(ctx, failure{
-		reason:  transportpb.TransportError_REASON_OVERSIZE,
-		message: fmt.Sprintf("%s sent an answer over the limit of %d bytes", p.conn.client.Place(), p.conn.limit),
-	})
+	f := httpconn.Oversize(p.conn.client.Place(), p.conn.limit)
+	p.fail(ctx, failure{reason: f.Reason, delivered: f.Delivered, message: f.Message})
 }
 
 // sessionLost fails the request and ends the session. A probe leaves the
