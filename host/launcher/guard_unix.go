@@ -18,9 +18,10 @@ import (
 // The lifeline tells each plugin that the host is gone, and a plugin ends its
 // servers in order then. The guard is for those that cannot: a plugin that is
 // stopped or hangs, one that ignores its lifeline, a server that ignores the
-// end of its input. (Linux's parent death signal would be no help: it would
-// kill the plugin at the very moment it has to end its servers, and those of
-// them that ignore the end of input would stay.)
+// end of its input. (Linux's parent death signal is no substitute. It goes to
+// one process, the plugin, at the very moment at which that has to end its
+// servers, so what those started stays; and it comes when the thread ends that
+// started the plugin, not the host.)
 //
 // It is a shell that reads the groups that come and go from a pipe and acts
 // when the pipe ends. Without a shell there is no guard.
