@@ -26,9 +26,10 @@ var inFlight = []int{1, 16, 64}
 
 // way is one way to call the measured server.
 type way struct {
-	session *mcp.ClientSession // the server with 20 tools
-	many    *mcp.ClientSession // the server with 1,000 tools
+	session *mcp.ClientSession // for calls
 	prefix  string             // of tool names
+	few     *mcp.ClientSession // lists the server with 20 tools alone
+	many    *mcp.ClientSession // lists the server with 1,000 tools alone
 }
 
 func (w way) call(ctx context.Context, tool string, args map[string]any) (*mcp.CallToolResult, error) {
@@ -78,7 +79,7 @@ func (w way) measure(ctx context.Context, calls int) (figures, error) {
 		}
 		*into = took[len(took)/2]
 	}
-	for session, into := range map[*mcp.ClientSession]*time.Duration{w.session: &f.list20, w.many: &f.list1K} {
+	for session, into := range map[*mcp.ClientSession]*time.Duration{w.few: &f.list20, w.many: &f.list1K} {
 		took, err := w.times(max(10, calls/50), func() error {
 			res, err := session.ListTools(ctx, nil)
 			if err == nil && len(res.Tools) < 3 {

@@ -109,15 +109,13 @@ func (b *bench) upstream(ctx context.Context, kind string) (err error) {
 
 	var relayed, direct way
 	relayed.prefix = "bench__"
-	if relayed.session, err = connect(ctx, &mcp.StreamableClientTransport{Endpoint: base}); err != nil {
-		return err
+	for path, into := range map[string]**mcp.ClientSession{"": &relayed.session, "/bench": &relayed.few, "/many": &relayed.many} {
+		if *into, err = connect(ctx, &mcp.StreamableClientTransport{Endpoint: base + path}); err != nil {
+			return err
+		}
+		defer (*into).Close()
 	}
-	defer relayed.session.Close()
-	if relayed.many, err = connect(ctx, &mcp.StreamableClientTransport{Endpoint: base + "/many"}); err != nil {
-		return err
-	}
-	defer relayed.many.Close()
-	for tools, into := range map[int]**mcp.ClientSession{20: &direct.session, 1000: &direct.many} {
+	for tools, into := range map[int]**mcp.ClientSession{20: &direct.few, 1000: &direct.many} {
 		var t mcp.Transport = &mcp.StreamableClientTransport{Endpoint: urls[tools]}
 		if kind == "stdio" {
 			t = &mcp.CommandTransport{Command: exec.Command(b.self, "upstream", "-tools", strconv.Itoa(tools))}
@@ -127,6 +125,7 @@ func (b *bench) upstream(ctx context.Context, kind string) (err error) {
 		}
 		defer (*into).Close()
 	}
+	direct.session = direct.few
 	u.idle = tree.memory()
 
 	var ds, hs []figures
@@ -243,20 +242,35 @@ func connect(ctx context.Context, t mcp.Transport) (*mcp.ClientSession, error) {
 	return client.Connect(ctx, t, &mcp.ClientSessionOptions{ProtocolVersion: version})
 }
 
-// waitReady returns how long after start the host listed its tools.
+// waitReady returns how long after start the host listed the tools of both
+// servers.
 func waitReady(ctx context.Context, start time.Time, base string) (time.Duration, error) {
-	for time.Since(start) < time.Minute && ctx.Err() == nil {
+	ctx, cancel := context.WithTimeoutCause(ctx, time.Minute, errors.New("the host was not ready within a minute"))
+	defer cancel()
+	pace := time.NewTicker(5 * time.Millisecond)
+	defer pace.Stop()
+	for {
+		select {
+		case <-ctx.Done():
+			return 0, context.Cause(ctx)
+		case <-pace.C:
+		}
 		session, err := connect(ctx, &mcp.StreamableClientTransport{Endpoint: base})
 		if err != nil {
 			continue
 		}
-		res, err := session.ListTools(ctx, nil)
+		tools := 0
+		for _, err = range session.Tools(ctx, nil) {
+			if err != nil {
+				break
+			}
+			tools++
+		}
 		_ = session.Close()
-		if err == nil && len(res.Tools) > 1000 {
+		if tools > 1000 {
 			return time.Since(start), nil
 		}
 	}
-	return 0, errors.New("the host was not ready within a minute")
 }
 
 func freeAddress() (string, error) {
