@@ -12,7 +12,6 @@ import (
 	"path/filepath"
 	"strconv"
 	"strings"
-	"syscall"
 	"time"
 
 	"github.com/modelcontextprotocol/go-sdk/mcp"
@@ -95,7 +94,7 @@ func (b *bench) upstream(ctx context.Context, kind string) (err error) {
 		return err
 	}
 	defer func() {
-		_ = host.Process.Signal(syscall.SIGTERM)
+		_ = host.Process.Signal(os.Interrupt)
 		_ = host.Wait()
 		if err != nil {
 			err = fmt.Errorf("%w\nthe host's log ends with:\n%s", err, host.Stderr)
@@ -172,7 +171,7 @@ func (b *bench) recoveries(ctx context.Context, kind string, w way, t tree) ([]r
 			if err != nil {
 				return err
 			}
-			return syscall.Kill(pid, syscall.SIGKILL)
+			return kill(pid)
 		})
 		if err != nil {
 			return nil, fmt.Errorf("killing the server: %w", err)
@@ -185,7 +184,7 @@ func (b *bench) recoveries(ctx context.Context, kind string, w way, t tree) ([]r
 			return errors.New("the host runs no plugin")
 		}
 		for _, pid := range pids {
-			if err := syscall.Kill(pid, syscall.SIGKILL); err != nil {
+			if err := kill(pid); err != nil {
 				return err
 			}
 		}
@@ -195,6 +194,15 @@ func (b *bench) recoveries(ctx context.Context, kind string, w way, t tree) ([]r
 		return nil, fmt.Errorf("killing the plugin: %w", err)
 	}
 	return append(all, recovered{"plugin", took}), nil
+}
+
+// kill ends a process as kill -9 does.
+func kill(pid int) error {
+	p, err := os.FindProcess(pid)
+	if err != nil {
+		return err
+	}
+	return p.Kill()
 }
 
 // config is the host's configuration: the measured server, and one with a
