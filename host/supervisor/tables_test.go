@@ -231,3 +231,11 @@ func TestGate(t *testing.T) {
 		}
 	})
 }
+
+// reachable returns the states to which a single event leads.
+func reachable(from State) (to []State) {
+	for _, s := range machine[from] {
+		to = append(to, s)
+	}
+	return to
+}
