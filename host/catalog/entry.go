@@ -42,6 +42,7 @@ type item struct {
 	nulls      []string // optional members that are null
 	idempotent bool     // a tool that says readOnlyHint or idempotentHint
 	template   *template
+	schema     json.RawMessage // a tool's inputSchema
 }
 
 // An Entry is one thing that a server offers, filtered and renamed. It is
@@ -171,6 +172,7 @@ func read(kind Kind, raw json.RawMessage) (*item, *Quarantined) {
 				return bad("outputSchema: %v", err)
 			}
 		}
+		it.schema = found["inputSchema"]
 		hints := found["annotations"]
 		it.idempotent = string(rawjson.Get(hints, "readOnlyHint")) == "true" ||
 			string(rawjson.Get(hints, "idempotentHint")) == "true"

@@ -2,6 +2,7 @@ package catalog
 
 import (
 	"context"
+	"encoding/json"
 	"hash/maphash"
 	"slices"
 	"strings"
@@ -30,6 +31,9 @@ type pinned struct {
 // Server returns the name of the one server of the endpoint, "" for the
 // aggregate.
 func (e *Endpoint) Server() string { return e.server }
+
+// Includes reports whether the endpoint offers a server, if that is configured.
+func (e *Endpoint) Includes(server string) bool { return e.aggregate || e.server == server }
 
 // View returns the present view. It is built on the first demand after a
 // change, so that a hundred changes that nobody looked at cost one.
@@ -183,6 +187,15 @@ type Target struct {
 
 // Tool finds a tool by its outer name.
 func (v *View) Tool(outer string) (Target, bool) { return v.find(Tools, v.tools, outer) }
+
+// InputSchema returns the input schema of the tool with that outer name as its
+// server sent it, nil if no list has shown such a tool.
+func (v *View) InputSchema(outer string) json.RawMessage {
+	if e := v.tools[outer]; e != nil {
+		return e.schema
+	}
+	return nil
+}
 
 // Prompt finds a prompt by its outer name.
 func (v *View) Prompt(outer string) (Target, bool) { return v.find(Prompts, v.prompts, outer) }

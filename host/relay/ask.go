@@ -4,6 +4,7 @@ import (
 	"context"
 	"encoding/json"
 	"errors"
+	"sync"
 	"sync/atomic"
 
 	"github.com/hermes-host/hermes-host/host/session"
@@ -18,6 +19,38 @@ const maxAsking = 256
 var needs = map[string]string{
 	"elicitation/create":     "elicitation",
 	"sampling/createMessage": "sampling",
+	"roots/list":             "roots",
+}
+
+// able returns why a client can't be asked, nil if it can: it must have declared
+// what the question needs, to the mode of an elicitation (MCP 2025-11-25,
+// client/elicitation) and the tools of a sampling (client/sampling).
+func able(c Client, method string, params json.RawMessage) *jsonrpc.Error {
+	need := needs[method]
+	declared := rawjson.Get(c.Capabilities(), need)
+	missing := ""
+	switch {
+	case need == "":
+		return nil
+	case len(declared) == 0 || declared[0] != '{':
+		return jsonrpc.Errorf(jsonrpc.CodeMethodNotFound, "%s can't be passed on: the client that is calling has not declared %s", method, need)
+	case need == "elicitation" && rawjson.Text(params, "mode") == "url":
+		if rawjson.Get(declared, "url") == nil {
+			missing = "elicitation.url"
+		}
+	case need == "elicitation":
+		if rawjson.Get(declared, "form") == nil && rawjson.Get(declared, "url") != nil {
+			missing = "elicitation.form"
+		}
+	case need == "sampling" && (rawjson.Get(params, "tools") != nil || rawjson.Get(params, "toolChoice") != nil):
+		if rawjson.Get(declared, "tools") == nil {
+			missing = "sampling.tools"
+		}
+	}
+	if missing == "" {
+		return nil
+	}
+	return jsonrpc.Errorf(jsonrpc.CodeInvalidParams, "%s can't be passed on: the client that is calling has not declared %s", method, missing)
 }
 
 // Request implements session.Handler. A question goes to the client whose call
@@ -25,8 +58,8 @@ var needs = map[string]string{
 // goes on, and any number of questions can be open. Where that client is not
 // known the question is refused: nobody may be asked about another's call.
 func (u upstream) Request(q session.ServerRequest) {
-	srv, ok := u.r.cfg.Lookup(u.l.server, nil)
-	if !ok {
+	srv := u.r.serverOf(u.l)
+	if srv == nil {
 		return
 	}
 	s := srv.Session()
@@ -40,47 +73,75 @@ func (u upstream) Request(q session.ServerRequest) {
 	if refusal == nil {
 		return
 	}
-	u.r.cfg.Logger.Debug("a question of the server was refused", "server", u.l.server, "method", q.Method, "error", refusal)
+	reply := failed(refusal)
+	if refusal == noRoots {
+		reply = session.Reply{Result: json.RawMessage(`{"roots":[]}`)}
+	} else {
+		u.r.cfg.Logger.Debug("a question of the server was refused", "server", u.l.server, "method", q.Method, "error", refusal)
+	}
 	if u.l.refusing.Add(1) > maxAsking {
 		u.l.refusing.Add(-1)
 		return // a flood; the server may wait
 	}
 	u.r.background(func(context.Context) {
 		defer u.l.refusing.Add(-1)
-		u.answer(s, q, failed(refusal))
+		u.answer(s, q, reply)
 	})
 }
 
-// whom finds the call that a question belongs to.
+// noRoots stands for the answer that there are no roots.
+var noRoots = jsonrpc.Errorf(jsonrpc.CodeInternalError, "no roots")
+
+// whom finds the call that a question belongs to. In a client's own session
+// that is any call of its, or none (nil): it is always that client who is
+// asked.
 func (u upstream) whom(q session.ServerRequest) (*call, *jsonrpc.Error) {
-	if q.Method == "roots/list" {
-		return nil, jsonrpc.Errorf(jsonrpc.CodeMethodNotFound,
-			`roots/list is not answered: server %q has one session for all clients, and the roots of one are not those of another; set session = "client" for it`, u.l.server)
-	}
-	need := needs[q.Method]
-	able := func(c *call) bool { return need == "" || has(c.client.Capabilities(), need) }
 	c := u.l.related(q.Related)
 	if c == nil {
 		c = u.l.only()
 	}
+	if owner := u.l.owner; owner != nil {
+		return c, able(owner, q.Method, q.Params)
+	}
+	own := u.r.cfg.Private != nil && u.r.cfg.Private(u.l.server)
 	switch {
+	case q.Method == "roots/list" && own:
+		return nil, noRoots
+	case q.Method == "roots/list":
+		return nil, jsonrpc.Errorf(jsonrpc.CodeMethodNotFound,
+			`roots/list is not answered: server %q has one session for all clients, and the roots of one are not those of another; set session = "client" for it`, u.l.server)
+	case c == nil && own:
+		return nil, jsonrpc.Errorf(jsonrpc.CodeInvalidRequest,
+			`%s can't be passed on: this session with server %q is that of all clients without a session, and it is not known whose call this belongs to`, q.Method, u.l.server)
 	case c == nil:
 		return nil, jsonrpc.Errorf(jsonrpc.CodeInvalidRequest,
 			`%s can't be passed on: server %q has one session for all clients, and it is not known whose call this belongs to; set session = "client" for it`, q.Method, u.l.server)
-	case !able(c):
-		return nil, jsonrpc.Errorf(jsonrpc.CodeMethodNotFound, "%s can't be passed on: the client that is calling has not declared %s", q.Method, need)
 	}
-	return c, nil
+	return c, able(c.client(), q.Method, q.Params)
 }
 
-// ask passes a question on and, in time, the answer back.
+// ask passes a question on and, in time, the answer back. The call is nil for a
+// question to the owner of the session that belongs to no call.
 func (u upstream) ask(c *call, s session.Session, q session.ServerRequest) *jsonrpc.Error {
 	l := u.l
-	ctx, cancel := context.WithCancel(c.ctx)
+	life := u.r.ctx
+	var way asker
+	switch {
+	case c == nil:
+		var ok bool
+		if way, ok = l.owner.(asker); !ok {
+			return jsonrpc.Errorf(codeUnavailable, "%s can't be passed on: the client has no stream for it", q.Method)
+		}
+	case c.bridge != nil:
+		life, way = c.ctx, asking(c.bridge.ask)
+	default:
+		life, way = c.ctx, c.front.Load().stream
+	}
+	ctx, cancel := context.WithTimeout(life, patience)
 	l.mu.Lock()
 	defer l.mu.Unlock()
 	switch {
-	case c.ended:
+	case c != nil && c.ended:
 		cancel()
 		return jsonrpc.Errorf(jsonrpc.CodeInvalidRequest, "%s can't be passed on: the call that it belongs to has ended", q.Method)
 	case len(l.asking) >= maxAsking:
@@ -90,12 +151,25 @@ func (u upstream) ask(c *call, s session.Session, q session.ServerRequest) *json
 	o := &question{id: string(q.ID), cancel: cancel}
 	begun := u.r.background(func(life context.Context) {
 		stop := context.AfterFunc(life, cancel)
-		reply, err := c.stream.Request(ctx, q.Method, q.Params)
+		over := make(chan struct{})
+		var watch sync.WaitGroup
+		watch.Go(func() {
+			select {
+			case <-s.Done(): // nobody is left to answer
+				cancel()
+			case <-over:
+			}
+		})
+		reply, err := way.Request(ctx, q.Method, q.Params)
+		close(over)
+		watch.Wait()
 		stop()
 		cancel()
 		l.mu.Lock()
 		delete(l.asking, o)
-		delete(c.questions, o)
+		if c != nil {
+			delete(c.questions, o)
+		}
 		l.mu.Unlock()
 		if err != nil {
 			if o.withdrawn.Load() {
@@ -110,11 +184,26 @@ func (u upstream) ask(c *call, s session.Session, q session.ServerRequest) *json
 		return jsonrpc.Errorf(codeUnavailable, "%s can't be passed on: the host is shutting down", q.Method)
 	}
 	l.asking[o] = struct{}{}
+	if c == nil {
+		return nil
+	}
 	if c.questions == nil {
 		c.questions = map[*question]struct{}{}
 	}
 	c.questions[o] = struct{}{}
 	return nil
+}
+
+// An asker takes questions: a call's stream, or a client whose session has a
+// stream of its own.
+type asker interface {
+	Request(ctx context.Context, method string, params json.RawMessage) (session.Reply, error)
+}
+
+type asking func(ctx context.Context, method string, params json.RawMessage) (session.Reply, error)
+
+func (a asking) Request(ctx context.Context, method string, params json.RawMessage) (session.Reply, error) {
+	return a(ctx, method, params)
 }
 
 // question is one that a client has been asked on a server's behalf.
@@ -147,6 +236,8 @@ func unasked(method string, err error) *jsonrpc.Error {
 	switch {
 	case errors.Is(err, ErrNoRequests):
 		return jsonrpc.Errorf(jsonrpc.CodeMethodNotFound, "%s can't be passed on: %v", method, err)
+	case errors.Is(err, context.DeadlineExceeded):
+		return jsonrpc.Errorf(codeUnavailable, "%s was not answered by the client within %v", method, patience)
 	case errors.Is(err, context.Canceled):
 		return jsonrpc.Errorf(codeUnavailable, "%s was not answered: the call that it belongs to has ended", method)
 	}

@@ -165,7 +165,7 @@ func TestQuestionsEnd(t *testing.T) {
 					<-ended
 				}
 				w.r.Close()
-				if l := w.r.link("a"); len(l.asking) != 0 {
+				if l := w.r.link("a", nil); len(l.asking) != 0 {
 					t.Errorf("%d questions left", len(l.asking))
 				}
 			})
@@ -202,8 +202,9 @@ func TestQuestionsAreBounded(t *testing.T) {
 func TestWaitingCallsDontCount(t *testing.T) {
 	s := newServer("a", "x")
 	w := newWorld(t, s)
-	waiting := &call{link: w.r.link("a"), client: &client{id: "waits"}}
-	waiting.enter()
+	waiting := &call{link: w.r.link("a", nil)}
+	waiting.front.Store(&front{client: &client{id: "waits"}})
+	waiting.enter(&w.r.tokens, false)
 	defer waiting.leave()
 	c := &client{id: "c", caps: `{"elicitation":{}}`}
 	c.ask = func(context.Context, string, json.RawMessage) (session.Reply, error) {
@@ -220,9 +221,10 @@ func TestWaitingCallsDontCount(t *testing.T) {
 	}
 }
 
-// A client whose protocol has no such requests says so.
+// A request that no input_required result may answer can't be the occasion to
+// ask a client of 2026-07-28.
 func TestClientsThatCannotBeAsked(t *testing.T) {
-	s := newServer("a", "x")
+	s := full("a")
 	w := newWorld(t, s)
 	s.serve = func(context.Context, session.Request) (session.Reply, error) {
 		w.r.Handler("a").Request(asked("1", "elicitation/create", 0))
@@ -230,7 +232,7 @@ func TestClientsThatCannotBeAsked(t *testing.T) {
 		return session.Reply{}, nil
 	}
 	c := &client{id: "c", version: "2026-07-28", caps: `{"elicitation":{}}`}
-	w.endpoint("").Handle(t.Context(), c.call("tools/call", `{"name":"a__x"}`))
+	w.endpoint("").Handle(t.Context(), c.call("completion/complete", `{"ref":{"type":"ref/prompt","name":"a__p"}}`))
 	if got := s.answered("1"); got.Error == nil || got.Error.Code != -32601 {
 		t.Errorf("answer %s", text(got))
 	}

@@ -24,6 +24,8 @@ type Client interface {
 	// Notify queues a notification that belongs to no request. It is dropped
 	// when the client has no stream for such, or too many wait for it.
 	Notify(method string, params json.RawMessage)
+	// A Client that also has the method Request of [Stream] can be asked
+	// what belongs to none of its requests.
 }
 
 // ErrNoRequests is wrapped by the error of [Stream.Request] when the client's

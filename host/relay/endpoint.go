@@ -15,9 +15,9 @@ import (
 
 // endpoint implements Endpoint.
 type endpoint struct {
-	r    *Relay
-	name string // the server's; "" is the aggregate
-	cat  *catalog.Endpoint
+	r      *Relay
+	server string // the one server that it offers; "": it offers several
+	cat    *catalog.Endpoint
 
 	described atomic.Pointer[described]
 
@@ -86,10 +86,18 @@ func (e *endpoint) Leave(c Client) {
 		return
 	}
 	for _, server := range e.cat.View().Servers() {
-		e.r.forget(server, c)
-		if was.level.Load() != 0 {
-			e.r.relevel(server)
+		if e.r.private(server, c) {
+			e.r.unlink(server, c)
+			continue
 		}
+		l := e.r.link(server, nil)
+		e.r.forget(l, c)
+		if was.level.Load() != 0 {
+			e.r.relevel(l)
+		}
+	}
+	if e.r.cfg.Left != nil {
+		e.r.cfg.Left(c)
 	}
 }
 
@@ -106,8 +114,8 @@ func (r *Relay) with(server string) []*endpoint {
 	r.mu.RLock()
 	defer r.mu.RUnlock()
 	var all []*endpoint
-	for _, name := range []string{"", server} {
-		if e := r.endpoints[name]; e != nil {
+	for _, e := range r.endpoints {
+		if e.cat.Includes(server) {
 			all = append(all, e)
 		}
 	}
@@ -140,8 +148,8 @@ func (e *endpoint) Describe() Description {
 
 func (e *endpoint) describe(view *catalog.View) Description {
 	d := Description{ServerInfo: e.r.cfg.ServerInfo, Capabilities: json.RawMessage(aggregateCapabilities)}
-	if e.name != "" {
-		info, ok := e.r.cfg.Catalog.Info(e.name)
+	if e.server != "" {
+		info, ok := e.r.cfg.Catalog.Info(e.server)
 		if !ok {
 			return d
 		}
@@ -196,24 +204,38 @@ func cut(text string, n int) string {
 }
 
 // Notification implements Endpoint. On a server's own endpoint a client's
-// notifications reach the server, except those about roots, which a shared
-// session never hears of. On the aggregate nothing says which server is meant.
+// notifications reach the server. Where several servers are offered nothing
+// says which is meant; only a change of the roots concerns each session that
+// the client has for itself. Shared sessions never hear of roots.
 func (e *endpoint) Notification(_ context.Context, c Client, method string, params json.RawMessage) {
-	if e.name == "" || slices.Contains(unshared, method) {
-		return
-	}
-	srv, ok := e.r.cfg.Lookup(e.name, c)
-	if !ok {
-		return
-	}
-	if s := srv.Session(); s != nil {
-		if err := s.Notify(method, params); err != nil {
-			e.r.cfg.Logger.Debug("a client's notification was not delivered", "server", e.name, "method", method, "error", err)
+	roots := method == "notifications/roots/list_changed"
+	switch {
+	case method == "notifications/initialized", method == "notifications/cancelled":
+	case e.server != "" && (!roots || e.r.private(e.server, c)):
+		e.notify(e.server, c, method, params)
+	case e.server == "" && roots:
+		for _, server := range e.cat.View().Servers() {
+			if e.r.private(server, c) {
+				e.notify(server, c, method, params)
+			}
 		}
 	}
 }
 
-// unshared is what one client must not tell a session that others use too.
-var unshared = []string{
-	"notifications/roots/list_changed", "notifications/initialized", "notifications/cancelled",
+// notify passes a notification on to a server's session, if there is one.
+func (e *endpoint) notify(server string, c Client, method string, params json.RawMessage) {
+	var srv Server
+	if e.r.private(server, c) {
+		srv = e.r.serverOf(e.r.link(server, c))
+	} else {
+		srv, _ = e.r.cfg.Lookup(server, nil)
+	}
+	if srv == nil {
+		return
+	}
+	if s := srv.Session(); s != nil {
+		if err := s.Notify(method, params); err != nil {
+			e.r.cfg.Logger.Debug("a client's notification was not delivered", "server", server, "method", method, "error", err)
+		}
+	}
 }

@@ -47,45 +47,52 @@ func (r *Relay) unanswered(ctx context.Context, c Call, server string, err error
 		// The gateway has no use for it, so it need not be good.
 		return failed(jsonrpc.Errorf(codeUnavailable, "%s: the request was cancelled", c.Method))
 	}
-	facts := factsOf(server, err)
-	if c.Method != "tools/call" {
-		e := jsonrpc.Errorf(codeUnavailable, "%v", err)
-		e.Data = facts
-		return failed(e)
-	}
-	return session.Reply{Result: slices.Concat([]byte(`{"content":[{"type":"text","text":`), rawjson.Quote(err.Error()),
-		[]byte(`}],"isError":true,"_meta":{"`+metaError+`":`), facts, []byte(`}}`))}
+	return r.hostError(c, err.Error(), factsOf(server, err))
 }
 
-// factsOf describes one of the supervisor's errors as a JSON object.
-func factsOf(server string, err error) json.RawMessage {
-	facts := struct {
-		Server       string `json:"server"`
-		Reason       string `json:"reason"`
-		State        string `json:"state,omitempty"`
-		RetryAfterMs int64  `json:"retryAfterMs,omitempty"`
-		Sent         bool   `json:"sent"` // the server may have acted on the request
-	}{Server: server, Reason: "failed", Sent: true}
-	if e, ok := errors.AsType[*supervisor.ReconnectingError](err); ok {
-		facts.Reason, facts.State, facts.Sent = "reconnecting", e.State.String(), false
-		facts.RetryAfterMs = e.RetryIn.Milliseconds()
-	} else if e, ok := errors.AsType[*supervisor.OpenError](err); ok {
-		facts.Reason, facts.Sent = "breaker open", false
-		facts.RetryAfterMs = e.RetryIn.Milliseconds()
-	} else if e, ok := errors.AsType[*supervisor.UnavailableError](err); ok {
-		facts.Reason, facts.State, facts.Sent = "unavailable", e.State.String(), false
-	} else if _, ok := errors.AsType[*supervisor.AuthNeededError](err); ok {
-		facts.Reason, facts.Sent = "authorization needed", false
-	} else if _, ok := errors.AsType[*supervisor.OutcomeUnknownError](err); ok {
-		facts.Reason = "outcome unknown"
-	} else if _, ok := errors.AsType[*supervisor.TimeoutError](err); ok {
-		facts.Reason = "timeout"
-	} else if e, ok := errors.AsType[*supervisor.RefusedError](err); ok {
-		facts.Reason, facts.Sent = "message refused", e.Cause == nil || !e.Cause.Undelivered
-	}
-	out, err := json.Marshal(facts)
+// hostError makes a reply of the host's own.
+func (r *Relay) hostError(c Call, message string, f facts) session.Reply {
+	text, err := json.Marshal(f)
 	if err != nil { // strings and numbers always encode
 		panic(err)
 	}
-	return out
+	if c.Method != "tools/call" {
+		e := jsonrpc.Errorf(codeUnavailable, "%s", message)
+		e.Data = text
+		return failed(e)
+	}
+	return session.Reply{Result: slices.Concat([]byte(`{"content":[{"type":"text","text":`), rawjson.Quote(message),
+		[]byte(`}],"isError":true,"_meta":{"`+metaError+`":`), text, []byte(`}}`))}
+}
+
+// facts are what programs are told about an error of the host's own.
+type facts struct {
+	Server       string `json:"server"`
+	Reason       string `json:"reason"`
+	State        string `json:"state,omitempty"`
+	RetryAfterMs int64  `json:"retryAfterMs,omitempty"`
+	Sent         bool   `json:"sent"` // the server may have acted on the request
+}
+
+// factsOf describes one of the supervisor's errors.
+func factsOf(server string, err error) facts {
+	f := facts{Server: server, Reason: "failed", Sent: true}
+	if e, ok := errors.AsType[*supervisor.ReconnectingError](err); ok {
+		f.Reason, f.State, f.Sent = "reconnecting", e.State.String(), false
+		f.RetryAfterMs = e.RetryIn.Milliseconds()
+	} else if e, ok := errors.AsType[*supervisor.OpenError](err); ok {
+		f.Reason, f.Sent = "breaker open", false
+		f.RetryAfterMs = e.RetryIn.Milliseconds()
+	} else if e, ok := errors.AsType[*supervisor.UnavailableError](err); ok {
+		f.Reason, f.State, f.Sent = "unavailable", e.State.String(), false
+	} else if _, ok := errors.AsType[*supervisor.AuthNeededError](err); ok {
+		f.Reason, f.Sent = "authorization needed", false
+	} else if _, ok := errors.AsType[*supervisor.OutcomeUnknownError](err); ok {
+		f.Reason = "outcome unknown"
+	} else if _, ok := errors.AsType[*supervisor.TimeoutError](err); ok {
+		f.Reason = "timeout"
+	} else if e, ok := errors.AsType[*supervisor.RefusedError](err); ok {
+		f.Reason, f.Sent = "message refused", e.Cause == nil || !e.Cause.Undelivered
+	}
+	return f
 }

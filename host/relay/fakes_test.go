@@ -147,6 +147,7 @@ func (s asSession) Close(context.Context)         {}
 type client struct {
 	id, version string
 	caps        string
+	info        json.RawMessage
 	told        func() // called at each notification
 	ask         func(ctx context.Context, method string, params json.RawMessage) (session.Reply, error)
 
@@ -162,7 +163,7 @@ func (c *client) ProtocolVersion() string {
 	}
 	return c.version
 }
-func (c *client) Info() json.RawMessage         { return json.RawMessage(`{"name":"` + c.id + `"}`) }
+func (c *client) Info() json.RawMessage         { return c.info }
 func (c *client) Capabilities() json.RawMessage { return json.RawMessage(c.caps) }
 func (c *client) Notify(method string, params json.RawMessage) {
 	if c.told != nil {

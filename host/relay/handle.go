@@ -2,12 +2,10 @@ package relay
 
 import (
 	"context"
-	"encoding/json"
 	"strings"
 
 	"github.com/hermes-host/hermes-host/host/catalog"
 	"github.com/hermes-host/hermes-host/host/session"
-	"github.com/hermes-host/hermes-host/host/supervisor"
 	"github.com/hermes-host/hermes-host/internal/rawjson"
 	"github.com/hermes-host/hermes-host/shared/jsonrpc"
 )
@@ -83,6 +81,9 @@ func (e *endpoint) named(ctx context.Context, c Call, kind catalog.Kind) session
 		return failed(jsonrpc.Errorf(jsonrpc.CodeInvalidParams, "Unknown %s: %s", what, cut(p.text, 200)))
 	}
 	p.rename(target.Name)
+	if kind == catalog.Tools {
+		p.schema = view.InputSchema(p.text)
+	}
 	return e.forward(ctx, c, p, target.Server, kind == catalog.Prompts || target.Idempotent)
 }
 
@@ -141,8 +142,8 @@ func (e *endpoint) complete(ctx context.Context, c Call) session.Reply {
 		}
 		return e.forward(ctx, c, p, target.Server, true)
 	}
-	if e.name != "" { // the server may know more kinds than we do
-		return e.forward(ctx, c, p, e.name, true)
+	if e.server != "" { // the server may know more kinds than we do
+		return e.forward(ctx, c, p, e.server, true)
 	}
 	return failed(jsonrpc.Errorf(jsonrpc.CodeInvalidParams, "%s: ref is neither a ref/prompt nor a ref/resource", c.Method))
 }
@@ -154,8 +155,8 @@ func (e *endpoint) other(ctx context.Context, c Call) session.Reply {
 	if bad != nil {
 		return failed(bad)
 	}
-	if e.name != "" {
-		return e.forward(ctx, c, p, e.name, false)
+	if e.server != "" {
+		return e.forward(ctx, c, p, e.server, false)
 	}
 	if p.text == "" {
 		if p, server, bad := e.resource(c); bad == nil {
@@ -173,27 +174,4 @@ func (e *endpoint) other(ctx context.Context, c Call) session.Reply {
 		}
 	}
 	return failed(jsonrpc.Errorf(jsonrpc.CodeMethodNotFound, "Method not found: %s", cut(c.Method, 200)))
-}
-
-// forward sends a request to a server and returns its answer as it came.
-func (e *endpoint) forward(ctx context.Context, c Call, p params, server string, idempotent bool) session.Reply {
-	srv, ok := e.r.cfg.Lookup(server, c.Client)
-	if !ok {
-		return failed(jsonrpc.Errorf(codeUnavailable, "server %q is no longer configured", server))
-	}
-	in := &call{link: e.r.link(server), client: c.Client, stream: c.Stream, ctx: ctx, level: p.level}
-	var token json.RawMessage
-	if p.token.To > 0 {
-		in.ours, in.theirs = e.r.tokens.Add(1), p.token.Of(p.raw)
-		token = number(in.ours)
-	}
-	in.enter()
-	defer in.leave()
-	reply, err := srv.Call(ctx, session.Request{
-		Method: c.Method, Params: p.encode(token), Headers: c.Headers, Started: in.started,
-	}, supervisor.CallOptions{Idempotent: idempotent})
-	if err != nil {
-		return e.r.unanswered(ctx, c, server, err)
-	}
-	return reply
 }

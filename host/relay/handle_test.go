@@ -155,10 +155,10 @@ func TestFactsOfErrors(t *testing.T) {
 		"message refused":      &supervisor.RefusedError{Server: "a", Cause: &session.Failure{Message: "x"}},
 		"failed":               context.DeadlineExceeded,
 	} {
-		facts := factsOf("a", err)
+		f := factsOf("a", err)
 		sent := reason == "outcome unknown" || reason == "timeout" || reason == "message refused" || reason == "failed"
-		if rawjson.Text(facts, "reason") != reason || (string(rawjson.Get(facts, "sent")) == "true") != sent {
-			t.Errorf("%T: %s", err, facts)
+		if f.Reason != reason || f.Sent != sent {
+			t.Errorf("%T: %+v", err, f)
 		}
 	}
 }

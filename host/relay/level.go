@@ -5,6 +5,7 @@ import (
 	"encoding/json"
 	"strconv"
 
+	"github.com/hermes-host/hermes-host/host/catalog"
 	"github.com/hermes-host/hermes-host/host/session"
 	"github.com/hermes-host/hermes-host/shared/jsonrpc"
 )
@@ -41,50 +42,58 @@ func (e *endpoint) setLevel(ctx context.Context, c Call) session.Reply {
 		j.level.Store(int32(lv))
 	}
 	e.mu.RUnlock()
-	if e.name != "" {
-		// A server alone answers for itself, if only to say that it knows no
-		// levels.
-		l := e.r.link(e.name)
-		if err := l.take(ctx); err != nil {
-			return failed(jsonrpc.Errorf(jsonrpc.CodeInternalError, "%v", err))
-		}
-		defer l.give()
-		want := e.r.wanted(e.name)
-		if want == 0 || lv < want {
-			want = lv
-		}
-		p.rename(levelNames[want])
-		reply := e.forward(ctx, c, p, e.name, true)
-		if reply.Error == nil {
-			l.at = want
-		}
-		return reply
+	if e.server != "" {
+		return e.setLevelAt(ctx, c, p, lv)
 	}
 	for _, server := range e.cat.View().Servers() {
-		e.r.relevel(server)
+		e.r.relevel(e.r.link(server, e.owner(server, c.Client)))
 	}
 	return session.Reply{Result: json.RawMessage(`{}`)}
 }
 
-// wanted returns the most verbose level among a server's clients, 0 if none
+// setLevelAt sets the level at the only server. It answers for itself, if only
+// to say that it knows no levels; but from protocol 2026-07-28 on each request
+// says which messages it wants (SEP-2575), which the relay does for clients of
+// older versions.
+func (e *endpoint) setLevelAt(ctx context.Context, c Call, p params, lv level) session.Reply {
+	srv, l, bad := e.find(e.server, c.Client)
+	if bad != nil {
+		return failed(bad)
+	}
+	if e.r.versionOf(srv, e.server) >= catalog.Stateless {
+		return session.Reply{Result: json.RawMessage(`{}`)}
+	}
+	if err := l.take(ctx); err != nil {
+		return failed(jsonrpc.Errorf(jsonrpc.CodeInternalError, "%v", err))
+	}
+	defer l.give()
+	want := e.r.wanted(l)
+	if want == 0 || lv < want {
+		want = lv
+	}
+	p.rename(levelNames[want])
+	reply := e.forward(ctx, c, p, e.server, true)
+	if reply.Error == nil {
+		l.at = want
+	}
+	return reply
+}
+
+// wanted returns the most verbose level among the clients of a link, 0 if none
 // has asked for one. A client that has not asked counts as info.
-func (r *Relay) wanted(server string) level {
+func (r *Relay) wanted(l *link) level {
 	var most level
 	asked := false
-	for _, e := range r.with(server) {
-		e.mu.RLock()
-		for _, j := range e.clients {
-			lv := level(j.level.Load())
-			if lv == 0 {
-				lv = info
-			} else {
-				asked = true
-			}
-			if most == 0 || lv < most {
-				most = lv
-			}
+	for _, j := range r.audience(l) {
+		lv := level(j.level.Load())
+		if lv == 0 {
+			lv = info
+		} else {
+			asked = true
 		}
-		e.mu.RUnlock()
+		if most == 0 || lv < most {
+			most = lv
+		}
 	}
 	if !asked {
 		return 0
@@ -94,13 +103,9 @@ func (r *Relay) wanted(server string) level {
 
 // relevel tells a server in the background which level its clients want, if it
 // has a session that does not know.
-func (r *Relay) relevel(server string) {
-	srv, ok := r.cfg.Lookup(server, nil)
-	if !ok {
-		return
-	}
-	l := r.link(server)
-	if l.releveling.Swap(true) {
+func (r *Relay) relevel(l *link) {
+	srv := r.serverOf(l)
+	if srv == nil || l.releveling.Swap(true) {
 		return // what is about to look sees this change too
 	}
 	r.background(func(ctx context.Context) {
@@ -118,11 +123,11 @@ func (r *Relay) relevel(server string) {
 // tellLevel sends the level that is wanted now, if it is another than the
 // server was told. The caller has the link's turn.
 func (r *Relay) tellLevel(ctx context.Context, l *link, s session.Session) {
-	want := r.wanted(l.server)
+	want := r.wanted(l)
 	if want == 0 && l.at != 0 {
 		want = info
 	}
-	if want == l.at || !has(s.Info().Capabilities, "logging") {
+	if want == l.at || s.Info().ProtocolVersion >= catalog.Stateless || !has(s.Info().Capabilities, "logging") {
 		return
 	}
 	ctx, cancel := context.WithTimeout(ctx, aside)

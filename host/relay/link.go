@@ -9,10 +9,13 @@ import (
 	"github.com/hermes-host/hermes-host/host/session"
 )
 
-// link is the relay's side of one server: the calls in flight there, and what
-// clients want to hear from it. It outlives the server's sessions.
+// link is the relay's side of one server, or of one client's own session with
+// it: the calls in flight there, and what clients want to hear from it. It
+// outlives the sessions.
 type link struct {
 	server string
+	owner  Client // whose session it is; nil: all clients'
+	bound  Server // looks after the owner's session; set before it connects
 
 	mu      sync.Mutex
 	calls   map[*call]struct{}
@@ -32,21 +35,31 @@ type link struct {
 	turn chan struct{}
 }
 
-func (r *Relay) link(server string) *link {
+// place names a link: a server's, or that of a client's own session with it.
+type place struct{ server, client string }
+
+// link returns the link of a server, or of a client's own session with it if
+// owner is not nil.
+func (r *Relay) link(server string, owner Client) *link {
+	at := place{server: server}
+	if owner != nil {
+		at.client = owner.ID()
+	}
 	r.mu.RLock()
-	l := r.links[server]
+	l := r.links[at]
 	r.mu.RUnlock()
 	if l != nil {
 		return l
 	}
 	r.mu.Lock()
 	defer r.mu.Unlock()
-	if l = r.links[server]; l == nil {
+	if l = r.links[at]; l == nil {
 		l = &link{
-			server: server, calls: map[*call]struct{}{}, byID: map[uint64]*call{}, byToken: map[uint64]*call{},
+			server: server, owner: owner,
+			calls: map[*call]struct{}{}, byID: map[uint64]*call{}, byToken: map[uint64]*call{},
 			subs: map[string]map[string]Client{}, asking: map[*question]struct{}{}, turn: make(chan struct{}, 1),
 		}
-		r.links[server] = l
+		r.links[at] = l
 	}
 	return l
 }
@@ -65,29 +78,53 @@ func (l *link) give() { <-l.turn }
 
 // call is one request of a client, in flight at a server.
 type call struct {
-	link   *link
-	client Client
-	stream Stream
-	ctx    context.Context
-	level  level // the lowest log level that it wants on its stream; 0: the client's
+	link *link
+	ctx  context.Context
+	// front is the client's request that the call serves now: the only one
+	// there is, or the latest of those that a bridged call takes.
+	front  atomic.Pointer[front]
+	bridge *bridge // not nil if the client can only be asked by results
 
 	// Guarded by link.mu.
 	id        uint64
-	ours      uint64          // progress token at the server; 0 is none
-	theirs    json.RawMessage // the client's
+	ours      uint64 // progress token at the server; 0 is none
 	ended     bool
 	questions map[*question]struct{} // open ones
 }
 
-// enter makes the call known to what comes from the server.
-func (c *call) enter() {
+// front is a client's request as far as what comes from the server needs it.
+type front struct {
+	client Client
+	stream Stream
+	level  level           // the lowest log level that it wants on its stream; 0: the client's
+	theirs json.RawMessage // its progress token; nil is none
+}
+
+func (c *call) client() Client { return c.front.Load().client }
+
+// use makes a request the one that the call serves.
+func (c *call) use(r *request) {
+	f := &front{client: r.Client, stream: r.Stream, level: r.level}
+	if r.token.To > 0 {
+		f.theirs = r.token.Of(r.raw)
+	}
+	c.front.Store(f)
+}
+
+// enter makes the call known to what comes from the server. It returns a
+// progress token of ours if one is wanted.
+func (c *call) enter(tokens *atomic.Uint64, progress bool) json.RawMessage {
 	l := c.link
 	l.mu.Lock()
 	defer l.mu.Unlock()
+	c.ended = false
 	l.calls[c] = struct{}{}
-	if c.ours != 0 {
-		l.byToken[c.ours] = c
+	if !progress {
+		return nil
 	}
+	c.ours = tokens.Add(1)
+	l.byToken[c.ours] = c
+	return number(c.ours)
 }
 
 // started is told the id upstream, again for a replay.
@@ -102,6 +139,15 @@ func (c *call) started(id uint64) {
 	l.byID[id] = c
 }
 
+// waits reports whether it is a client that the call waits for, and not the
+// server.
+func (c *call) waits() bool {
+	l := c.link
+	l.mu.Lock()
+	defer l.mu.Unlock()
+	return len(c.questions) > 0
+}
+
 // leave ends the call: whatever the server still says about it goes nowhere,
 // and open questions are withdrawn.
 func (c *call) leave() {
@@ -113,7 +159,7 @@ func (c *call) leave() {
 		delete(l.byID, c.id)
 	}
 	delete(l.byToken, c.ours)
-	c.ended = true
+	c.ended, c.id = true, 0
 	for o := range c.questions {
 		o.cancel()
 	}
@@ -142,7 +188,7 @@ func (l *link) only() *call {
 		case c.id == 0:
 		case best == nil:
 			best = c
-		case best.client.ID() != c.client.ID():
+		case best.client().ID() != c.client().ID():
 			return nil
 		case c.id > best.id:
 			best = c

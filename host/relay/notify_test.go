@@ -66,7 +66,7 @@ func TestProgressAndAnswersNeverMix(t *testing.T) {
 	if x == y {
 		t.Errorf("both calls have the token %s upstream", x)
 	}
-	if l := w.r.link("a"); len(l.calls)+len(l.byID)+len(l.byToken) != 0 {
+	if l := w.r.link("a", nil); len(l.calls)+len(l.byID)+len(l.byToken) != 0 {
 		t.Errorf("left behind: %+v", l)
 	}
 	h.Notification(note("notifications/progress", `{"progressToken":`+x+`,"progress":2}`, 0)) // late: goes nowhere

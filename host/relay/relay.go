@@ -31,10 +31,18 @@ import (
 // Config is what a relay works with. Catalog and Lookup are required.
 type Config struct {
 	Catalog *catalog.Catalog
-	// Lookup returns the supervisor that looks after a server for a client;
-	// the client is nil for what concerns no single one. False: there is no
-	// such server. It must not block.
+	// Lookup returns the supervisor that looks after a server's session. The
+	// client is nil for the session that clients share; otherwise the server
+	// is one that Private names, and the session is the client's own, made if
+	// there is none. False: there is no such server. It must not block.
 	Lookup func(server string, c Client) (Server, bool)
+	// Private says that each client session has a session of its own with a
+	// server. Requests of protocol 2026-07-28 belong to no session: they use
+	// the shared one all the same. Nil: no server is private.
+	Private func(server string) bool
+	// Left is told of clients that are gone, whose own sessions can end. Nil:
+	// nobody cares. It must not block.
+	Left   func(c Client)
 	Logger hclog.Logger // nil: no logging
 	// ServerInfo is the MCP Implementation that the aggregate calls itself.
 	ServerInfo json.RawMessage
@@ -57,8 +65,10 @@ type Relay struct {
 
 	mu        sync.RWMutex
 	closed    bool
-	links     map[string]*link
+	links     map[place]*link
 	endpoints map[string]*endpoint
+
+	suspended suspended
 }
 
 // New returns a relay at work. Close ends it.
@@ -78,7 +88,7 @@ func New(cfg Config) *Relay {
 	ctx, cancel := context.WithCancel(context.Background())
 	r := &Relay{
 		cfg: cfg, ctx: ctx, cancel: cancel,
-		links: map[string]*link{}, endpoints: map[string]*endpoint{},
+		links: map[place]*link{}, endpoints: map[string]*endpoint{},
 	}
 	var stop context.CancelFunc
 	r.first, stop = context.WithTimeout(ctx, max(cfg.FirstList, 0))
@@ -95,6 +105,7 @@ func (r *Relay) Close() {
 	r.closed = true
 	r.mu.Unlock()
 	r.cancel()
+	r.suspended.clear()
 	r.wg.Wait()
 }
 
@@ -114,7 +125,7 @@ func (r *Relay) Endpoint(name string) (Endpoint, bool) {
 	r.mu.Lock()
 	defer r.mu.Unlock()
 	if e = r.endpoints[name]; e == nil {
-		e = &endpoint{r: r, name: name, cat: cat, clients: map[string]*joined{}}
+		e = &endpoint{r: r, server: cat.Server(), cat: cat, clients: map[string]*joined{}}
 		r.endpoints[name] = e
 	}
 	return e, true

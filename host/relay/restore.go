@@ -2,7 +2,6 @@ package relay
 
 import (
 	"context"
-	"encoding/json"
 
 	"github.com/hermes-host/hermes-host/host/session"
 	"github.com/hermes-host/hermes-host/host/supervisor"
@@ -20,7 +19,7 @@ type lister struct {
 // also gets the clients' subscriptions and log level, so that they outlive the
 // sessions.
 func (r *Relay) Lister(server string, next supervisor.Lister) supervisor.Lister {
-	return &lister{Lister: next, r: r, l: r.link(server)}
+	return &lister{Lister: next, r: r, l: r.link(server, nil)}
 }
 
 // List implements supervisor.Lister.
@@ -74,16 +73,3 @@ func (r *Relay) restore(ctx context.Context, l *link, s session.Session) {
 		}
 	}
 }
-
-const capabilities = `{"elicitation":{"form":{},"url":{}},"sampling":{}}`
-
-// Capabilities returns the MCP ClientCapabilities that the host declares
-// to a session that all clients share.
-//
-// Elicitation and sampling are declared, since a question that comes while one
-// client's call is in flight finds its way to that client; many servers hide
-// tools from clients that declare neither. A client that can't be asked
-// answers with an error, as it would to the server itself. Roots are not
-// declared: they are one client's, and servers take them as settings for all
-// that they do.
-func Capabilities() json.RawMessage { return json.RawMessage(capabilities) }

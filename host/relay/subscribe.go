@@ -26,7 +26,10 @@ func (e *endpoint) subscribe(ctx context.Context, c Call) session.Reply {
 	if bad != nil {
 		return failed(bad)
 	}
-	l := e.r.link(server)
+	_, l, bad := e.find(server, c.Client)
+	if bad != nil {
+		return failed(bad)
+	}
 	if err := l.take(ctx); err != nil {
 		return failed(jsonrpc.Errorf(jsonrpc.CodeInternalError, "%v", err))
 	}
@@ -53,7 +56,10 @@ func (e *endpoint) unsubscribe(ctx context.Context, c Call) session.Reply {
 	if bad != nil {
 		return failed(bad)
 	}
-	l := e.r.link(server)
+	_, l, bad := e.find(server, c.Client)
+	if bad != nil {
+		return failed(bad)
+	}
 	if err := l.take(ctx); err != nil {
 		return failed(jsonrpc.Errorf(jsonrpc.CodeInternalError, "%v", err))
 	}
@@ -68,7 +74,7 @@ func (e *endpoint) unsubscribe(ctx context.Context, c Call) session.Reply {
 // subscribed returns the server at which a client is subscribed to a URI.
 func (e *endpoint) subscribed(uri string, c Client) (string, bool) {
 	for _, server := range e.cat.View().Servers() {
-		l := e.r.link(server)
+		l := e.r.link(server, e.owner(server, c))
 		l.mu.Lock()
 		_, ok := l.subs[uri][c.ID()]
 		l.mu.Unlock()
@@ -126,8 +132,7 @@ func (l *link) subscribers(uri string) []Client {
 
 // forget drops all subscriptions of a client, and in the background cancels
 // those upstream that nobody is left for.
-func (r *Relay) forget(server string, c Client) {
-	l := r.link(server)
+func (r *Relay) forget(l *link, c Client) {
 	var orphans []string
 	l.mu.Lock()
 	for uri, all := range l.subs {
@@ -140,8 +145,8 @@ func (r *Relay) forget(server string, c Client) {
 		}
 	}
 	l.mu.Unlock()
-	srv, ok := r.cfg.Lookup(server, nil)
-	if len(orphans) == 0 || !ok {
+	srv := r.serverOf(l)
+	if len(orphans) == 0 || srv == nil {
 		return
 	}
 	r.background(func(ctx context.Context) {

@@ -21,7 +21,7 @@ type upstream struct {
 
 // Handler returns what the supervisor of a server's shared session takes as
 // its handler.
-func (r *Relay) Handler(server string) session.Handler { return upstream{r, r.link(server)} }
+func (r *Relay) Handler(server string) session.Handler { return upstream{r, r.link(server, nil)} }
 
 // Notification implements session.Handler.
 func (u upstream) Notification(n session.Notification) {
@@ -43,10 +43,8 @@ func (u upstream) Notification(n session.Notification) {
 	case "notifications/elicitation/complete":
 		// It comes when the call may long have ended; clients ignore ids that
 		// they don't know (MCP 2025-11-25, client/elicitation).
-		for _, e := range u.r.with(u.l.server) {
-			for _, c := range e.joined() {
-				c.Notify(n.Method, n.Params)
-			}
+		for _, c := range u.r.audience(u.l) {
+			c.Notify(n.Method, n.Params)
 		}
 	default:
 		u.rest(n)
@@ -67,8 +65,12 @@ func (u upstream) progress(n session.Notification) {
 	if c == nil {
 		return
 	}
-	if params, err := rawjson.Set(n.Params, c.theirs, "progressToken"); err == nil {
-		c.stream.Notify(n.Method, params)
+	f := c.front.Load()
+	if f.theirs == nil {
+		return // a retry has not asked for progress
+	}
+	if params, err := rawjson.Set(n.Params, f.theirs, "progressToken"); err == nil {
+		f.stream.Notify(n.Method, params)
 	}
 }
 
@@ -82,28 +84,27 @@ func (u upstream) message(n session.Notification) {
 		c = u.l.only()
 	}
 	if c != nil {
-		if c.client.ProtocolVersion() >= catalog.Stateless {
-			if c.level != 0 && lv >= c.level {
-				c.stream.Notify(n.Method, n.Params)
+		f := c.front.Load()
+		if f.client.ProtocolVersion() >= catalog.Stateless {
+			if f.level != 0 && lv >= f.level {
+				f.stream.Notify(n.Method, n.Params)
 			}
 			return
 		}
-		if lv >= u.r.levelOf(u.l.server, c.client, asked) {
-			c.stream.Notify(n.Method, n.Params)
+		if lv >= u.r.levelOf(u.l, f.client, asked) {
+			f.stream.Notify(n.Method, n.Params)
 		}
 		return
 	}
-	for _, e := range u.r.with(u.l.server) {
-		for _, j := range e.joined() {
-			if j.ProtocolVersion() < catalog.Stateless && lv >= j.lowest(asked) {
-				j.Notify(n.Method, n.Params)
-			}
+	for _, j := range u.r.audience(u.l) {
+		if j.ProtocolVersion() < catalog.Stateless && lv >= j.lowest(asked) {
+			j.Notify(n.Method, n.Params)
 		}
 	}
 }
 
 // asked reports whether any client has set a level.
-func (u upstream) asked() bool { return u.r.wanted(u.l.server) != 0 }
+func (u upstream) asked() bool { return u.r.wanted(u.l) != 0 }
 
 // lowest returns the lowest level that a client is sent. One that has not
 // asked gets what the server sends by itself, unless another client has asked
@@ -116,8 +117,8 @@ func (j *joined) lowest(asked bool) level {
 	return lv
 }
 
-func (r *Relay) levelOf(server string, c Client, asked bool) level {
-	for _, e := range r.with(server) {
+func (r *Relay) levelOf(l *link, c Client, asked bool) level {
+	for _, e := range r.with(l.server) {
 		e.mu.RLock()
 		j := e.clients[c.ID()]
 		e.mu.RUnlock()
@@ -129,20 +130,21 @@ func (r *Relay) levelOf(server string, c Client, asked bool) level {
 }
 
 // rest goes to the call on whose stream it came, else to the clients that have
-// the server to themselves.
+// the server or its session to themselves.
 func (u upstream) rest(n session.Notification) {
 	if c := u.l.related(n.Related); c != nil {
-		c.stream.Notify(n.Method, n.Params)
+		c.front.Load().stream.Notify(n.Method, n.Params)
 		return
 	}
-	u.r.mu.RLock()
-	e := u.r.endpoints[u.l.server]
-	u.r.mu.RUnlock()
-	if e == nil {
-		return
-	}
-	for _, c := range e.joined() {
-		c.Notify(n.Method, n.Params)
+	for _, e := range u.r.with(u.l.server) {
+		if e.server == "" && u.l.owner == nil {
+			continue
+		}
+		for _, j := range e.joined() {
+			if u.r.hears(u.l, j) {
+				j.Notify(n.Method, n.Params)
+			}
+		}
 	}
 }
 

@@ -3,6 +3,7 @@ package supervisor
 import (
 	"context"
 	"errors"
+	"math"
 	"time"
 
 	"github.com/hermes-host/hermes-host/breaker"
@@ -16,6 +17,10 @@ type CallOptions struct {
 	// lost. Without it, it is sent again only if it cannot have been acted on.
 	Idempotent bool
 	Timeout    time.Duration // the host's limit, per sending; 0: Timeouts.Call
+	// Excused, if not nil, is asked when the limit is reached. True means that
+	// it is not the server that is waited for (a person has been asked
+	// something), and gives the request as much time again.
+	Excused func() bool
 
 	_ struct{}
 }
@@ -150,7 +155,15 @@ func (s *Supervisor) exchange(ctx context.Context, l *live, ticket breaker.Ticke
 	call, cancel := context.WithCancelCause(ctx)
 	defer cancel(nil)
 	defer context.AfterFunc(l.ctx, func() { cancel(context.Cause(l.ctx)) })()
-	limit := time.AfterFunc(opt.Timeout, func() { cancel(errCallTimeout) })
+	var limit *time.Timer
+	limit = time.AfterFunc(math.MaxInt64, func() {
+		if opt.Excused != nil && opt.Excused() {
+			limit.Reset(opt.Timeout)
+			return
+		}
+		cancel(errCallTimeout)
+	})
+	limit.Reset(opt.Timeout)
 	defer limit.Stop()
 
 	reply, err := l.sess.Call(call, req)
