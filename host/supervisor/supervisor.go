@@ -134,7 +134,8 @@ func New(cfg Config) *Supervisor {
 	return s
 }
 
-// Run looks after the server until ctx ends; nothing else makes it return. By
+// Run looks after the server until ctx ends; nothing else makes it return. If
+// ctx has a cause of its own, that is the reason in status and log. By
 // then the session is closed, its entries are withdrawn and all workers have
 // finished, bounded by Timeouts.Close. It returns nil, or an error at once if
 // it has been called before.
@@ -213,11 +214,16 @@ func (s *Supervisor) work(f func() message) {
 // errShutdown ends the calls that are in flight at shutdown.
 var errShutdown = errors.New("the host is shutting down")
 
-// shutdown ends everything and waits for it.
+// shutdown ends everything and waits for it. A cause of ctx that the caller
+// chose is the reason that people read.
 func (s *Supervisor) shutdown() {
-	s.retire(errShutdown)
+	why := errShutdown
+	if cause := context.Cause(s.ctx); cause != s.ctx.Err() {
+		why = cause
+	}
+	s.retire(why)
 	s.nextAt, s.fresh.at, s.health.at = time.Time{}, time.Time{}, time.Time{}
-	s.fire(shutdown, "the host is shutting down", nil)
+	s.fire(shutdown, why.Error(), nil)
 	for s.workers > 0 {
 		m := <-s.inbox
 		s.workers--
