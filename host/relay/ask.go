@@ -58,7 +58,7 @@ func able(c Client, method string, params json.RawMessage) *jsonrpc.Error {
 // goes on, and any number of questions can be open. Where that client is not
 // known the question is refused: nobody may be asked about another's call.
 func (u upstream) Request(q session.ServerRequest) {
-	srv := u.r.serverOf(u.l)
+	srv := u.asker()
 	if srv == nil {
 		return
 	}

@@ -121,7 +121,7 @@ func (s Scope) Unbind(srv Server) {
 }
 
 // Handler returns what the session's supervisor takes as its handler.
-func (s Scope) Handler() session.Handler { return upstream(s) }
+func (s Scope) Handler() session.Handler { return upstream{r: s.r, l: s.l} }
 
 // Lister wraps what the session's supervisor takes as its lister, as
 // [Relay.Lister] does.

@@ -15,13 +15,30 @@ import (
 // upstream hears what a server sends on its own. The session's reader calls
 // it, so nothing here waits.
 type upstream struct {
-	r *Relay
-	l *link
+	r   *Relay
+	l   *link
+	srv Server // whose session is heard; nil: that of whom Lookup returns
 }
 
 // Handler returns what the supervisor of a server's shared session takes as
 // its handler.
-func (r *Relay) Handler(server string) session.Handler { return upstream{r, r.link(server, nil)} }
+func (r *Relay) Handler(server string) session.Handler {
+	return upstream{r: r, l: r.link(server, nil)}
+}
+
+// HandlerOf is Handler for one of two supervisors while it takes over from the
+// other: what its session asks is answered there.
+func (r *Relay) HandlerOf(server string, srv Server) session.Handler {
+	return upstream{r, r.link(server, nil), srv}
+}
+
+// asker returns who looks after the session that is heard, nil if nobody does.
+func (u upstream) asker() Server {
+	if u.srv != nil {
+		return u.srv
+	}
+	return u.r.serverOf(u.l)
+}
 
 // Notification implements session.Handler.
 func (u upstream) Notification(n session.Notification) {
