@@ -1,0 +1,152 @@
+package admin
+
+import (
+	"cmp"
+	"context"
+	"errors"
+	"fmt"
+	"os"
+	"path/filepath"
+	"slices"
+	"strconv"
+	"strings"
+	"sync"
+	"time"
+)
+
+// A NoHostError says that no host runs that could be asked.
+type NoHostError struct {
+	Config  string // the configuration that was asked for; empty: any
+	Running []Info // hosts that run, with other configurations or several
+}
+
+// Error says what runs instead, and what to do.
+func (e *NoHostError) Error() string {
+	msg := "no host is running"
+	if e.Config != "" {
+		msg += " with " + e.Config
+	}
+	if len(e.Running) == 0 {
+		return msg + "; start one with \"hermes-host run\""
+	}
+	if e.Config == "" {
+		msg = "several hosts are running"
+	}
+	var all []string
+	for _, info := range e.Running {
+		all = append(all, fmt.Sprintf("\n  --config %s (process %d)", info.Config, info.PID))
+	}
+	return msg + "; these are:" + strings.Join(all, "")
+}
+
+// looking bounds how long each socket may take to say whose it is.
+const looking = 2 * time.Second
+
+// Find returns a client of the host with a configuration. With an empty one it
+// finds the only host that runs. The error is a *NoHostError if there is none,
+// or more than one.
+func Find(ctx context.Context, config string) (*Client, error) {
+	if config != "" {
+		name, err := nameOf(config)
+		if err != nil {
+			return nil, err
+		}
+		// The one to join comes first, then those that go by it.
+		for _, dir := range dirs() {
+			paths, _ := filepath.Glob(filepath.Join(dir, name+"*"+socketSuffix))
+			slices.SortFunc(paths, func(a, b string) int { return cmp.Compare(len(a), len(b)) })
+			for _, path := range paths {
+				if c := NewClient(path); c.lives(ctx) {
+					return c, nil
+				}
+			}
+		}
+		abs, _ := filepath.Abs(config)
+		_, infos := Running(ctx)
+		return nil, &NoHostError{Config: abs, Running: infos}
+	}
+	clients, infos := Running(ctx)
+	if len(clients) == 1 {
+		return clients[0], nil
+	}
+	return nil, &NoHostError{Running: infos}
+}
+
+// Shared returns a client of the host with a configuration that others may
+// join, a *NoHostError if there is none.
+func Shared(ctx context.Context, config string) (*Client, error) {
+	name, err := nameOf(config)
+	if err != nil {
+		return nil, err
+	}
+	for _, dir := range dirs() {
+		if c := NewClient(filepath.Join(dir, name+socketSuffix)); c.lives(ctx) {
+			return c, nil
+		}
+	}
+	return nil, &NoHostError{Config: config}
+}
+
+func (c *Client) lives(ctx context.Context) bool {
+	if _, err := os.Lstat(c.Path); err != nil {
+		return false
+	}
+	ctx, cancel := context.WithTimeout(ctx, looking)
+	defer cancel()
+	_, err := c.Info(ctx)
+	_, refused := errors.AsType[*Error](err)
+	return err == nil || refused
+}
+
+// Running returns clients of all hosts of this user that run, and what they say
+// of themselves.
+func Running(ctx context.Context) ([]*Client, []Info) {
+	type found struct {
+		client *Client
+		info   Info
+	}
+	var mu sync.Mutex
+	var all []found
+	var asking sync.WaitGroup
+	for _, dir := range dirs() {
+		paths, _ := filepath.Glob(filepath.Join(dir, "*"+socketSuffix))
+		for _, path := range paths {
+			asking.Go(func() {
+				ctx, cancel := context.WithTimeout(ctx, looking)
+				defer cancel()
+				c := NewClient(path)
+				if info, err := c.Info(ctx); err == nil {
+					mu.Lock()
+					all = append(all, found{c, info})
+					mu.Unlock()
+				}
+			})
+		}
+	}
+	asking.Wait()
+	slices.SortFunc(all, func(a, b found) int {
+		return cmp.Or(cmp.Compare(a.info.Config, b.info.Config), cmp.Compare(a.info.PID, b.info.PID))
+	})
+	var clients []*Client
+	var infos []Info
+	for _, f := range all {
+		clients, infos = append(clients, f.client), append(infos, f.info)
+	}
+	return clients, infos
+}
+
+// dirs returns where sockets of this user's hosts may be: the environment of
+// whoever asks may lack what the host's had.
+func dirs() []string {
+	places := []string{Dir(""), tempDir()}
+	if uid := os.Getuid(); uid >= 0 {
+		places = append(places, filepath.Join("/run/user", strconv.Itoa(uid), dirName))
+	}
+	var own []string
+	for _, dir := range places {
+		if !slices.Contains(own, dir) && ours(dir) {
+			own = append(own, dir)
+		}
+	}
+	return own
+}

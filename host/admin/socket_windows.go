@@ -1,0 +1,25 @@
+package admin
+
+import (
+	"errors"
+	"os"
+
+	"golang.org/x/sys/windows"
+)
+
+const openNoFollow = 0
+
+func lockFile(f *os.File) error {
+	err := windows.LockFileEx(windows.Handle(f.Fd()), windows.LOCKFILE_EXCLUSIVE_LOCK|windows.LOCKFILE_FAIL_IMMEDIATELY, 0, 1, 0, new(windows.Overlapped))
+	if errors.Is(err, windows.ERROR_LOCK_VIOLATION) {
+		return errLocked
+	}
+	return err
+}
+
+// ours reports whether a path is a directory. That others can't enter it is
+// for the permissions of the directory that it is in, which is the user's.
+func ours(path string) bool {
+	info, err := os.Lstat(path)
+	return err == nil && info.IsDir()
+}

@@ -1,0 +1,178 @@
+package admin
+
+import (
+	"encoding/json"
+	"time"
+)
+
+// Info says which host answers.
+type Info struct {
+	Version string    `json:"version"`
+	PID     int       `json:"pid"`
+	Config  string    `json:"config"`        // path of the configuration, absolute
+	URL     string    `json:"url,omitempty"` // where MCP clients connect; empty: a host of one client
+	Started time.Time `json:"started"`
+}
+
+// Status is a host at one moment.
+type Status struct {
+	Host     Info `json:"host"`
+	Ready    bool `json:"ready"` // as /readyz says
+	Stopping bool `json:"stopping,omitempty"`
+	// Clients are the sessions of MCP clients, over HTTP and joined ones.
+	Clients int `json:"clients"`
+	// Restart lists settings of the configuration that only a restart of the
+	// host applies.
+	Restart []string `json:"restart,omitempty"`
+	// Reload is the outcome of the latest reload, nil before the first.
+	Reload  *Reloaded `json:"reload,omitempty"`
+	Servers []Server  `json:"servers"` // in the order of the configuration
+}
+
+// Reloaded is the outcome of a reload.
+type Reloaded struct {
+	At    time.Time `json:"at"`
+	By    string    `json:"by"`
+	Error string    `json:"error,omitempty"` // why it was refused; empty: it was applied
+}
+
+// Server is one server at one moment.
+type Server struct {
+	Name      string          `json:"name"`
+	Transport string          `json:"transport"`
+	Settings  json.RawMessage `json:"settings,omitempty"` // of the transport, secrets replaced
+	Place     string          `json:"place,omitempty"`    // of its block, as file:line:column
+
+	State  string    `json:"state"`
+	Since  time.Time `json:"since"`
+	Reason string    `json:"reason"`
+
+	Generation  uint64     `json:"generation"` // of the latest session or attempt
+	Sessions    int        `json:"sessions"`   // that are up now
+	Starts      int64      `json:"starts"`     // sessions that came up so far
+	Failed      int        `json:"failed"`     // attempts in a row
+	Left        int        `json:"left"`       // attempts before it parks
+	NextAttempt *time.Time `json:"nextAttempt,omitempty"`
+	Waits       string     `json:"waits,omitempty"` // what a parked server waits for
+	Authorize   bool       `json:"authorize,omitempty"`
+
+	Breaker Breaker `json:"breaker"`
+
+	LastError   string     `json:"lastError,omitempty"`
+	LastErrorAt *time.Time `json:"lastErrorAt,omitempty"`
+
+	Calls   Calls   `json:"calls"`
+	Peer    *Peer   `json:"peer,omitempty"` // nil: there is no session
+	Catalog Catalog `json:"catalog"`
+}
+
+// Breaker is the state of a circuit breaker.
+type Breaker struct {
+	State      string  `json:"state"` // closed, open or half-open
+	Failures   int     `json:"failures"`
+	RetryAfter float64 `json:"retryAfterSeconds,omitempty"` // until a probe may pass
+}
+
+// Calls counts calls since the host or the server's configuration is new.
+type Calls struct {
+	Total    int64 `json:"total"`
+	Failed   int64 `json:"failed"` // got no answer, for other reasons than the caller's
+	InFlight int64 `json:"inFlight"`
+	Replayed int64 `json:"replayed"`
+}
+
+// Peer is what the server said of itself.
+type Peer struct {
+	Protocol string          `json:"protocolVersion"`
+	Info     json.RawMessage `json:"serverInfo,omitempty"`
+}
+
+// Catalog is what a server offers.
+type Catalog struct {
+	Live      bool `json:"live"` // its entries are in the lists
+	Tools     int  `json:"tools"`
+	Resources int  `json:"resources"`
+	Templates int  `json:"resourceTemplates"`
+	Prompts   int  `json:"prompts"`
+	Filtered  int  `json:"filtered,omitempty"`
+
+	Quarantined []Problem `json:"quarantined,omitempty"` // clients would choke on them
+	Shadowed    []Problem `json:"shadowed,omitempty"`    // another server comes first with the same
+	Renamed     []Renamed `json:"renamed,omitempty"`
+	Notes       []string  `json:"notes,omitempty"`
+}
+
+// A Problem is an entry that is not served.
+type Problem struct {
+	List   string `json:"list"` // tools, resources, resourceTemplates or prompts
+	Name   string `json:"name"`
+	Reason string `json:"reason"`
+}
+
+// Renamed is an entry that is not served under its plain name.
+type Renamed struct {
+	List  string `json:"list"`
+	Name  string `json:"name"`
+	Outer string `json:"outer"`
+}
+
+// An Event is one change of state: of a server, or of the host if Server is
+// empty.
+type Event struct {
+	Seq        uint64     `json:"seq"`
+	At         time.Time  `json:"at"`
+	Server     string     `json:"server,omitempty"`
+	From       string     `json:"from,omitempty"`
+	To         string     `json:"to,omitempty"`
+	Reason     string     `json:"reason"`
+	Error      string     `json:"error,omitempty"`
+	Generation uint64     `json:"generation,omitempty"`
+	Attempt    int        `json:"attempt,omitempty"` // failed ones in a row
+	Next       *time.Time `json:"next,omitempty"`
+}
+
+// A Line is one line of the host's log.
+type Line struct {
+	Seq     uint64    `json:"seq"`
+	At      time.Time `json:"at"`
+	Level   string    `json:"level"`
+	Logger  string    `json:"logger,omitempty"`
+	Server  string    `json:"server,omitempty"`
+	Message string    `json:"message"`
+	Fields  []Field   `json:"fields,omitempty"` // in the order of the log
+}
+
+// A Field is a key and a value of a Line.
+type Field struct {
+	Key   string `json:"key"`
+	Value string `json:"value"`
+}
+
+// Changes are what a reload does, or would do.
+type Changes struct {
+	DryRun  bool     `json:"dryRun,omitempty"`
+	Added   []string `json:"added,omitempty"`
+	Removed []string `json:"removed,omitempty"`
+	// Replaced servers get a new session, Updated ones keep theirs.
+	Replaced []Change `json:"replaced,omitempty"`
+	Updated  []Change `json:"updated,omitempty"`
+	// Order is true if servers that stay have changed places.
+	Order bool `json:"order,omitempty"`
+	// Restart lists settings that only a restart of the host applies.
+	Restart  []string `json:"restart,omitempty"`
+	Live     []string `json:"live,omitempty"` // settings of the host that apply at once
+	Warnings []string `json:"warnings,omitempty"`
+}
+
+// A Change is a server with settings that are different.
+type Change struct {
+	Server   string   `json:"server"`
+	Settings []string `json:"settings"`
+	// Trouble says why the new session was not up when the old one went.
+	Trouble string `json:"trouble,omitempty"`
+}
+
+// None reports whether nothing is different that a reload applies.
+func (c Changes) None() bool {
+	return len(c.Added)+len(c.Removed)+len(c.Replaced)+len(c.Updated)+len(c.Live) == 0 && !c.Order
+}
