@@ -64,11 +64,12 @@ proto: ## generate shared/transportpb from shared/transport.proto
 	cd shared && $(BUF) generate --template buf.gen.yaml .
 
 # Nothing of this runs, so it is compiled without optimisation, which is faster.
+# Nothing of this runs, so it is compiled without optimisation, which is faster.
 cross: ## build for every system that is supported; vet, tests included, for each kind
 	@for s in $(SYSTEMS); do echo "building for $$s"; \
-	GOOS=$${s%/*} GOARCH=$${s#*/} CGO_ENABLED=0 $(GO) build ./... || exit 1; done
+	GOOS=$${s%/*} GOARCH=$${s#*/} CGO_ENABLED=0 $(GO) build -gcflags='all=-N -l' ./... || exit 1; done
 	@for s in darwin/arm64 windows/amd64; do echo "vetting for $$s"; \
-	GOOS=$${s%/*} GOARCH=$${s#*/} CGO_ENABLED=0 $(GO) vet ./... || exit 1; done
+	GOOS=$${s%/*} GOARCH=$${s#*/} CGO_ENABLED=0 $(GO) vet -gcflags='all=-N -l' ./... || exit 1; done
 
 clean: ## remove what was built
 	rm -rf bin dist
