@@ -666,6 +666,20 @@ func TestParkAndReconnectDuringAnAttempt(t *testing.T) {
 	})
 }
 
+// TestParkDuringAList: a server that parks while its lists are being fetched
+// offers nothing in the end, even if they are published after all.
+func TestParkDuringAList(t *testing.T) {
+	w := &world{list: func(ctx context.Context, _ *fake, _ Lists) error { <-ctx.Done(); return nil }}
+	scene(t, w, nil, func(r *rig) {
+		r.s.Park("for maintenance")
+		r.after(0)
+		r.state(Parked)
+		if get(r.world, func(w *world) bool { return w.listed }) {
+			t.Fatal("the entries of a parked server are in the catalog")
+		}
+	})
+}
+
 // TestHangingConnect: an attempt that hangs is given up after its limit, and
 // says so.
 func TestHangingConnect(t *testing.T) {
