@@ -17,7 +17,7 @@ VCS  := $(shell git rev-parse HEAD >/dev/null 2>&1 && echo auto || echo false)
 # The race detector needs a C compiler.
 RACE := $(if $(filter 1,$(shell $(GO) env CGO_ENABLED)),-race)
 
-.PHONY: help run build install test peers bench lint proto cross clean
+.PHONY: help run build install test peers mutate bench lint proto cross clean
 .DEFAULT_GOAL := build
 
 help: ## list the targets
@@ -49,6 +49,9 @@ peers: ## install the npm packages that the end-to-end tests use
 $(PEERS)/node_modules/.installed: $(PEERS)/package.json $(PEERS)/package-lock.json
 	cd $(PEERS) && npm install
 	@touch $@
+
+mutate: ## break supervisor and breaker on purpose: the tests must notice
+	$(GO) run ./internal/mutate $(ARGS)
 
 bench: ## measure calls through the host against direct ones
 	$(GO) run ./internal/bench $(ARGS)
