@@ -1,0 +1,127 @@
+//go:build linux
+
+package main
+
+import (
+	"context"
+	"fmt"
+	"maps"
+	"os"
+	"path/filepath"
+	"slices"
+	"strings"
+	"time"
+)
+
+// A level is what the host holds when nobody uses it.
+type level struct {
+	processes   map[string]int // below the host, by what they are
+	goroutines  int
+	descriptors int
+	threads     int
+	heap        float64 // MiB that live after a collection
+	resident    float64 // MiB
+}
+
+// measure has the host settle and looks at it.
+func measure(ctx context.Context, h *hostProcess) (level, error) {
+	p, err := h.probe(ctx)
+	if err != nil {
+		return level{}, err
+	}
+	pid := h.cmd.Process.Pid
+	l := level{
+		processes:   map[string]int{},
+		goroutines:  p.Goroutines,
+		heap:        float64(p.Heap) / (1 << 20),
+		descriptors: descriptors(pid),
+		threads:     status(pid, "Threads"),
+		resident:    float64(status(pid, "VmRSS")) / 1024,
+	}
+	for _, p := range below(processes(), pid) {
+		l.processes[p.what()]++
+	}
+	return l, nil
+}
+
+// What levels may be above those before the faults. Processes must be the same.
+// Threads are not judged: Go's runtime never ends those that it has once needed.
+const (
+	moreGoroutines  = 4
+	moreDescriptors = 4
+	moreHeap        = 4.0  // MiB
+	moreResident    = 0.25 // of what it was
+)
+
+// above says what is not back at the level before.
+func (l level) above(before level) []string {
+	var all []string
+	kinds := slices.AppendSeq(slices.Collect(maps.Keys(before.processes)), maps.Keys(l.processes))
+	slices.Sort(kinds)
+	for _, what := range slices.Compact(kinds) {
+		if got, want := l.processes[what], before.processes[what]; got != want {
+			all = append(all, fmt.Sprintf("%d processes %s instead of %d", got, what, want))
+		}
+	}
+	if l.goroutines > before.goroutines+moreGoroutines {
+		all = append(all, fmt.Sprintf("%d goroutines instead of %d", l.goroutines, before.goroutines))
+	}
+	if l.descriptors > before.descriptors+moreDescriptors {
+		all = append(all, fmt.Sprintf("%d descriptors instead of %d", l.descriptors, before.descriptors))
+	}
+	if l.heap > before.heap+moreHeap {
+		all = append(all, fmt.Sprintf("%.1f MiB of live heap instead of %.1f", l.heap, before.heap))
+	}
+	if l.resident > before.resident*(1+moreResident) {
+		all = append(all, fmt.Sprintf("%.1f MiB of resident memory instead of %.1f", l.resident, before.resident))
+	}
+	return all
+}
+
+// levelBound is for levels to be back: sessions that clients left behind end
+// after idle, the launcher keeps a plugin without sessions for 10 s, and HTTP
+// connections are kept for a while.
+const levelBound = idle + 30*time.Second
+
+// settle measures until nothing is above before, or levelBound has passed.
+func settle(ctx context.Context, h *hostProcess, before level) (now level, above []string, err error) {
+	ctx, cancel := context.WithTimeout(ctx, levelBound)
+	defer cancel()
+	for {
+		if now, err = measure(ctx, h); err != nil {
+			return now, nil, err
+		}
+		above = now.above(before)
+		if len(above) == 0 {
+			return now, nil, nil
+		}
+		select {
+		case <-time.After(2 * time.Second): // /proc tells nobody when it changes
+		case <-ctx.Done():
+			return now, above, nil
+		}
+	}
+}
+
+// orphans returns processes of programs in some directories, as all of a run
+// are, that belong neither to the host nor to us.
+func orphans(h *hostProcess, dirs ...string) []process {
+	all := processes()
+	ours := map[int]bool{h.cmd.Process.Pid: true}
+	for _, root := range []int{h.cmd.Process.Pid, os.Getpid()} {
+		for _, p := range below(all, root) {
+			ours[p.pid] = true
+		}
+	}
+	return slices.DeleteFunc(all, func(p process) bool {
+		return ours[p.pid] || !slices.Contains(dirs, filepath.Dir(p.args[0]))
+	})
+}
+
+func describe(some []process) string {
+	var all []string
+	for _, p := range some {
+		all = append(all, fmt.Sprintf("%s (%d)", p.what(), p.pid))
+	}
+	return strings.Join(all, ", ")
+}
