@@ -83,6 +83,11 @@ func (c *Catalog) SetServers(servers []Server) error {
 		handles:   make(map[string]*Handle, len(cfgs)),
 		endpoints: map[string]*Endpoint{"": old.endpoints[""]},
 	}
+	for name, e := range old.endpoints {
+		if e.selected {
+			next.endpoints[name] = e
+		}
+	}
 	for _, cfg := range cfgs {
 		o := &offer{}
 		if was := old.offer(cfg.Name); was != nil {
@@ -93,9 +98,11 @@ func (c *Catalog) SetServers(servers []Server) error {
 		if next.handles[cfg.Name] = old.handles[cfg.Name]; next.handles[cfg.Name] == nil {
 			next.handles[cfg.Name] = &Handle{c: c, server: cfg.Name, settled: make(chan struct{})}
 		}
-		if next.endpoints[cfg.Name] = old.endpoints[cfg.Name]; next.endpoints[cfg.Name] == nil {
-			next.endpoints[cfg.Name] = &Endpoint{c: c, server: cfg.Name}
+		e := old.endpoints[cfg.Name]
+		if e == nil || e.selected { // a server's name goes before
+			e = &Endpoint{c: c, server: cfg.Name}
 		}
+		next.endpoints[cfg.Name] = e
 	}
 	c.publish(next)
 	return nil
@@ -108,8 +115,8 @@ func (c *Catalog) Handle(server string) (*Handle, bool) {
 	return h, ok
 }
 
-// Endpoint returns the endpoint of a server's name, or the aggregate of all
-// servers for "".
+// Endpoint returns the endpoint of a server's name or of a selection's, or the
+// aggregate of all servers for "".
 func (c *Catalog) Endpoint(name string) (*Endpoint, bool) {
 	e, ok := c.state.Load().endpoints[name]
 	return e, ok

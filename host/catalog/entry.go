@@ -56,6 +56,7 @@ type Entry struct {
 
 	*item
 	base   string // Name after a rename
+	says   string // replaces the description; "": nothing does
 	plain  string // the plain name in the aggregate
 	usable bool   // whether plain may be used, as far as one server can tell
 }
@@ -79,6 +80,9 @@ func (o *offer) configure(cfg *config) {
 			e := &Entry{Server: cfg.Name, Name: it.name, Idempotent: it.idempotent, item: it, base: it.name}
 			if kind == Tools || kind == Prompts {
 				e.base = f.outer(it.name)
+				if kind == Tools {
+					e.says = f.Describe[it.name]
+				}
 				e.plain, e.usable = cfg.plain(e.base)
 			}
 			o.entries[kind] = append(o.entries[kind], e)
@@ -94,6 +98,11 @@ func (e *Entry) render(outer string, naming Naming) json.RawMessage {
 		// specification wants the member absent.
 		for _, member := range e.nulls {
 			raw = rawjson.Delete(raw, member)
+		}
+	}
+	if e.says != "" {
+		if described, err := rawjson.Set(raw, rawjson.Quote(e.says), "description"); err == nil {
+			raw = described
 		}
 	}
 	if outer != e.Name {

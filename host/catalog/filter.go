@@ -2,14 +2,16 @@ package catalog
 
 import (
 	"fmt"
-	"path"
+	"regexp"
 	"slices"
+
+	"github.com/hermes-host/hermes-host/internal/glob"
 )
 
 // A Filter chooses among a server's entries of one kind and renames them. Its
 // zero value lets everything pass as it is.
 type Filter struct {
-	// Allow and Deny are patterns of path.Match for the names that the server
+	// Allow and Deny are patterns (package glob) for the names that the server
 	// uses. An entry passes if Allow is empty or one of its patterns matches,
 	// and none of Deny does.
 	Allow, Deny []string
@@ -17,20 +19,28 @@ type Filter struct {
 	// (before the prefix). Resources and templates keep their URIs, since
 	// servers put those into results; for them it has no effect.
 	Rename map[string]string
+	// Describe maps a name that the server uses to the description that
+	// clients see. It has an effect for tools only.
+	Describe map[string]string
 }
 
 type filter struct {
 	Filter
-	taken map[string]bool // names that a rename took away
+	allow, deny []*regexp.Regexp
+	taken       map[string]bool // names that a rename took away
 }
 
 func (f Filter) compile() (*filter, error) {
-	for _, p := range slices.Concat(f.Allow, f.Deny) {
-		if _, err := path.Match(p, ""); err != nil {
-			return nil, fmt.Errorf("the pattern %q is malformed", p)
+	out := &filter{Filter: f, taken: map[string]bool{}}
+	for into, patterns := range map[*[]*regexp.Regexp][]string{&out.allow: f.Allow, &out.deny: f.Deny} {
+		for _, p := range patterns {
+			re, err := glob.Compile(p)
+			if err != nil {
+				return nil, fmt.Errorf("%q: %w", p, err)
+			}
+			*into = append(*into, re)
 		}
 	}
-	out := &filter{Filter: f, taken: map[string]bool{}}
 	for from, to := range f.Rename {
 		if to == "" {
 			return nil, fmt.Errorf("%q is renamed to nothing", from)
@@ -44,17 +54,14 @@ func (f Filter) compile() (*filter, error) {
 
 // admits reports whether an entry of this original name passes.
 func (f *filter) admits(name string) bool {
-	return (len(f.Allow) == 0 || matchAny(f.Allow, name)) && !f.denies(name)
+	return (len(f.allow) == 0 || matchAny(f.allow, name)) && !f.denies(name)
 }
 
 // denies reports whether Deny names it.
-func (f *filter) denies(name string) bool { return matchAny(f.Deny, name) }
+func (f *filter) denies(name string) bool { return matchAny(f.deny, name) }
 
-func matchAny(patterns []string, name string) bool {
-	return slices.ContainsFunc(patterns, func(pattern string) bool {
-		ok, _ := path.Match(pattern, name)
-		return ok
-	})
+func matchAny(patterns []*regexp.Regexp, name string) bool {
+	return slices.ContainsFunc(patterns, func(p *regexp.Regexp) bool { return p.MatchString(name) })
 }
 
 // outer returns the name that clients see, before the prefix.

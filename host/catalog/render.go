@@ -84,7 +84,7 @@ func (v *View) page(kind Kind, from int, tail []byte) (json.RawMessage, int) {
 	size := 64 + len(tail)
 	to := from
 	for ; to < len(l.entries) && to-from < pageEntries; to++ {
-		more := len(l.entries[to].raw) + maxName
+		more := len(l.entries[to].raw) + len(l.entries[to].says) + maxName
 		if to > from && size+more > pageBytes {
 			break
 		}

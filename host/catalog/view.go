@@ -15,8 +15,10 @@ import (
 // An Endpoint presents a selection of servers under a naming.
 type Endpoint struct {
 	c         *Catalog
-	server    string // the one server, unless aggregate
+	server    string // the one server, unless aggregate or a selection
 	aggregate bool
+	selected  bool // a selection of several servers
+	selection atomic.Pointer[selection]
 
 	mu   sync.Mutex
 	view atomic.Pointer[pinned]
@@ -28,12 +30,17 @@ type pinned struct {
 	view  *View
 }
 
-// Server returns the name of the one server of the endpoint, "" for the
-// aggregate.
+// Server returns the name of the one server of the endpoint, "" for those of
+// several servers.
 func (e *Endpoint) Server() string { return e.server }
 
 // Includes reports whether the endpoint offers a server, if that is configured.
-func (e *Endpoint) Includes(server string) bool { return e.aggregate || e.server == server }
+func (e *Endpoint) Includes(server string) bool {
+	if s := e.selection.Load(); s != nil {
+		return slices.Contains(s.Servers, server)
+	}
+	return e.aggregate || e.server == server
+}
 
 // View returns the present view. It is built on the first demand after a
 // change, so that a hundred changes that nobody looked at cost one.
@@ -47,15 +54,20 @@ func (e *Endpoint) View() *View {
 	now = e.c.state.Load()
 	offers := now.offers
 	naming := Prefixed
-	if !e.aggregate {
+	chosen := e.selection.Load()
+	switch {
+	case e.aggregate:
+	case chosen != nil:
+		offers = slices.DeleteFunc(slices.Clone(offers), func(o *offer) bool { return !e.Includes(o.cfg.Name) })
+	default:
 		offers, naming = nil, Own
 		if o := now.offer(e.server); o != nil {
 			offers = []*offer{o}
 		}
 	}
 	p := e.view.Load()
-	if p == nil || !slices.Equal(p.view.offers, offers) {
-		p = &pinned{view: build(offers, naming)}
+	if p == nil || p.view.selection != chosen || !slices.Equal(p.view.offers, offers) {
+		p = &pinned{view: build(offers, naming, chosen)}
 	}
 	e.view.Store(&pinned{state: now, view: p.view})
 	return p.view
@@ -67,7 +79,7 @@ func (e *Endpoint) View() *View {
 func (e *Endpoint) Settle(ctx context.Context) {
 	s := e.c.state.Load()
 	for name, h := range s.handles {
-		if !e.aggregate && name != e.server {
+		if !e.Includes(name) {
 			continue
 		}
 		select {
@@ -81,6 +93,7 @@ func (e *Endpoint) Settle(ctx context.Context) {
 // A View is what an endpoint offers at one moment. It is immutable.
 type View struct {
 	naming    Naming
+	selection *selection // nil: all of the offers
 	offers    []*offer
 	tools     map[string]*Entry
 	prompts   map[string]*Entry
@@ -102,8 +115,8 @@ type list struct {
 }
 
 // build makes a view of a selection of offers, in configuration order.
-func build(offers []*offer, naming Naming) *View {
-	v := &View{naming: naming, offers: offers}
+func build(offers []*offer, naming Naming, chosen *selection) *View {
+	v := &View{naming: naming, offers: offers, selection: chosen}
 	v.tools = v.named(Tools)
 	v.prompts = v.named(Prompts)
 	v.resources, _ = v.located(Resources)
@@ -115,6 +128,7 @@ func build(offers []*offer, naming Naming) *View {
 		for i, e := range l.entries {
 			h.WriteString(l.outer[i])
 			maphash.WriteComparable(&h, e.sum)
+			h.WriteString(e.says)
 		}
 		if naming == Own && len(offers) == 1 {
 			for _, m := range offers[0].heard[kind].extra {
@@ -143,6 +157,9 @@ func (v *View) named(kind Kind) map[string]*Entry {
 			v.shadowed[kind] = append(v.shadowed[kind], all[i])
 			continue
 		}
+		if !v.selection.admits(kind, name) {
+			continue
+		}
 		index[name] = all[i]
 		if live[i] {
 			l.entries, l.outer = append(l.entries, all[i]), append(l.outer, name)
@@ -163,6 +180,9 @@ func (v *View) located(kind Kind) (index map[string]*Entry, order []*Entry) {
 				continue
 			}
 			for _, e := range o.entries[kind] {
+				if !v.selection.admits(kind, e.Name) {
+					continue
+				}
 				if index[e.Name] != nil {
 					v.shadowed[kind] = append(v.shadowed[kind], e)
 					continue
@@ -208,6 +228,9 @@ func (v *View) find(kind Kind, index map[string]*Entry, outer string) (Target, b
 	// only be that server's: on its own endpoint (some servers have tools
 	// that they don't list), and in the aggregate while the server has not
 	// been listed yet, since a client may know the name from before.
+	if !v.selection.admits(kind, outer) {
+		return Target{}, false
+	}
 	for _, o := range v.offers {
 		base := outer
 		if v.naming == Prefixed {
@@ -231,6 +254,9 @@ func (v *View) find(kind Kind, index map[string]*Entry, outer string) (Target, b
 // Resource finds the server of a URI: that of a listed resource, else that of
 // a template that it matches, else the only server that has resources at all.
 func (v *View) Resource(uri string) (Target, bool) {
+	if !v.selection.admits(Resources, uri) {
+		return Target{}, false
+	}
 	if e := v.resources[uri]; e != nil {
 		return Target{Server: e.Server, Name: uri, Idempotent: true}, true
 	}

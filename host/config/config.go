@@ -29,6 +29,8 @@ type Config struct {
 	Servers []Server // in the order of the file, disabled ones included
 	Plugins []Plugin // in the order of the file
 
+	Endpoints []Endpoint // in the order of the file
+
 	secrets *secrets
 }
 
@@ -89,15 +91,25 @@ type Server struct {
 	CallWait   time.Duration // how long a call waits for a session that is being made
 	KeepAlive  time.Duration // how often an idle session is checked; 0: never
 	MaxMessage int64         // the largest single message from the server, in bytes
-	Timeouts   Timeouts
-	Retry      Retry
-	Revive     Revive
-	CrashLoop  CrashLoop
-	Breaker    Breaker
-	Tools      Filter
-	Resources  Filter
-	Prompts    Filter
-	Transport  Transport
+
+	// Session is "shared", one session for all clients, or "client", one for
+	// each client session besides. IdleTimeout and MaxSessions are for those.
+	Session     string
+	IdleTimeout time.Duration
+	MaxSessions int
+	// Capabilities are what the host declares to a shared session: words such
+	// as "sampling" and "elicitation.url". Never nil.
+	Capabilities []string
+
+	Timeouts  Timeouts
+	Retry     Retry
+	Revive    Revive
+	CrashLoop CrashLoop
+	Breaker   Breaker
+	Tools     Filter
+	Resources Filter
+	Prompts   Filter
+	Transport Transport
 
 	// Fault says why the transport could not be resolved although the file
 	// may be right: the plugin did not start or did not answer. The server
@@ -143,11 +155,34 @@ type Breaker struct {
 }
 
 // Filter chooses a server's entries by the names that the server uses
-// (resources: URIs), and renames them. Patterns are those of [path.Match].
+// (resources: URIs), and changes what clients see of them. Patterns are those of
+// package glob. In an [Endpoint] they speak of the names that clients see at
+// /mcp, and nothing is renamed or described.
 type Filter struct {
-	Allow  []string          // empty: all
-	Deny   []string          // wins over Allow
-	Rename map[string]string // original name to the name shown
+	Allow    []string          // empty: all
+	Deny     []string          // wins over Allow
+	Rename   map[string]string // original name to the name shown
+	Describe map[string]string // original name to the description shown; tools only
+}
+
+// Endpoint is a selection of what servers offer, at an address of its own.
+type Endpoint struct {
+	Name      string
+	Servers   []string // names of servers, each once
+	Tools     Filter
+	Resources Filter
+	Prompts   Filter
+
+	at hcl.Range
+}
+
+// Where returns the place of the block in the file, as "file:line:column".
+func (e Endpoint) Where() string { return where(e.at) }
+
+// Equal reports whether both say the same, wherever they were written.
+func (e Endpoint) Equal(o Endpoint) bool {
+	e.at, o.at = hcl.Range{}, hcl.Range{}
+	return reflect.DeepEqual(e, o)
 }
 
 // Transport is the plugin's part of a server.

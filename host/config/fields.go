@@ -234,6 +234,16 @@ func pairs(name string, dst *map[string]string, check func(key, value string) er
 	}}
 }
 
+// first is an attribute that notes in at, if that is nil, that it was written.
+func first(a attr, at **hcl.Attribute) attr {
+	return attr{a.name, func(d *decoder, written *hcl.Attribute) {
+		if *at == nil {
+			*at = written
+		}
+		a.set(d, written)
+	}}
+}
+
 // misplaced is an attribute that belongs elsewhere, as advice says.
 func misplaced(name, advice string) attr {
 	return attr{name, func(d *decoder, a *hcl.Attribute) {

@@ -17,6 +17,7 @@ func TestDefaults(t *testing.T) {
 	want := Server{
 		Name: "x", Enabled: true, Prefix: "x",
 		CallWait: 2 * time.Second, MaxMessage: 64 << 20,
+		Session: "shared", IdleTimeout: 30 * time.Minute, MaxSessions: 64, Capabilities: []string{"elicitation.form", "elicitation.url", "sampling"},
 		Timeouts:  Timeouts{Connect: 30 * time.Second, Call: 5 * time.Minute, List: 30 * time.Second, Health: 5 * time.Second, Close: 10 * time.Second},
 		Retry:     Retry{Base: time.Second, Max: time.Minute, Budget: 5},
 		Revive:    Revive{Min: time.Minute, Max: 5 * time.Minute},
@@ -78,6 +79,12 @@ listen "http" {
   max_request_bytes    = "1MiB"
 }
 
+endpoint "coding" {
+  servers = ["tickets"]
+  tools { allow = ["tickets__*"] }
+  resources { deny = ["file:*"] }
+}
+
 log {
   level  = "debug"
   format = "json"
@@ -97,6 +104,10 @@ server "tickets" {
   call_wait   = "3s"
   keep_alive  = "1m"
   max_message = 8192
+
+  session      = "client"
+  idle_timeout = "5m"
+  max_sessions = 7
   timeouts {
     connect = "1s"
     call    = "2s"
@@ -126,6 +137,7 @@ server "tickets" {
     allow  = ["get_*"]
     deny   = ["get_secret"]
     rename = { get_a = "fetch_a" }
+    describe = { get_b = "Better." }
   }
   resources {
     deny = ["file:*"]
@@ -158,12 +170,13 @@ func TestEverything(t *testing.T) {
 	no := false
 	want := Server{
 		Name: "tickets", Enabled: true, Isolate: &no, CallWait: 3 * time.Second, KeepAlive: time.Minute, MaxMessage: 8192,
+		Session: "client", IdleTimeout: 5 * time.Minute, MaxSessions: 7, Capabilities: []string{"elicitation.form", "elicitation.url", "sampling"},
 		Timeouts:  Timeouts{Connect: time.Second, Call: 2 * time.Second, List: 3 * time.Second, Health: 4 * time.Second, Close: 5 * time.Second},
 		Retry:     Retry{Base: 2 * time.Second, Max: 3 * time.Second, Budget: 2},
 		Revive:    Revive{Min: 4 * time.Second, Max: 5 * time.Second},
 		CrashLoop: CrashLoop{Deaths: 3, Window: time.Minute, Proven: 10 * time.Second},
 		Breaker:   Breaker{Threshold: 4, Cooldown: 6 * time.Second},
-		Tools:     Filter{Allow: []string{"get_*"}, Deny: []string{"get_secret"}, Rename: map[string]string{"get_a": "fetch_a"}},
+		Tools:     Filter{Allow: []string{"get_*"}, Deny: []string{"get_secret"}, Rename: map[string]string{"get_a": "fetch_a"}, Describe: map[string]string{"get_b": "Better."}},
 		Resources: Filter{Deny: []string{"file:*"}},
 		Prompts:   Filter{Allow: []string{"*"}},
 		Transport: Transport{
@@ -188,6 +201,10 @@ func TestEverything(t *testing.T) {
 	}
 	if c.Log != (Log{"debug", "json"}) || f.Log() != c.Log || f.Listen().Address != c.Listen.Address {
 		t.Errorf("log: %+v", c.Log)
+	}
+	e := Endpoint{Name: "coding", Servers: []string{"tickets"}, Tools: Filter{Allow: []string{"tickets__*"}}, Resources: Filter{Deny: []string{"file:*"}}}
+	if len(c.Endpoints) != 1 || !c.Endpoints[0].Equal(e) {
+		t.Errorf("endpoints: %+v", c.Endpoints)
 	}
 	if filepath.Separator == '/' {
 		p := Plugin{

@@ -24,7 +24,7 @@ func (d *decoder) file(body hcl.Body, c *Config, opts Options) (locals map[strin
 	}
 	c.Log = Log{Level: "info", Format: "auto"}
 
-	var blocks, listens, servers, plugins, logs hcl.Blocks
+	var blocks, listens, servers, plugins, logs, endpoints hcl.Blocks
 	var vars hcl.Blocks
 	into := func(dst *hcl.Blocks) func(*decoder, *hcl.Block) {
 		return func(_ *decoder, b *hcl.Block) { *dst = append(*dst, b) }
@@ -35,6 +35,7 @@ func (d *decoder) file(body hcl.Body, c *Config, opts Options) (locals map[strin
 		{"listen", []string{"protocol"}, true, into(&listens)},
 		{"log", nil, false, into(&logs)},
 		{"server", []string{"name"}, true, into(&servers)},
+		{"endpoint", []string{"name"}, true, into(&endpoints)},
 		{"plugin", []string{"kind"}, true, into(&plugins)},
 	})
 	// Variables and locals first: everything else may refer to them.
@@ -67,6 +68,12 @@ func (d *decoder) file(body hcl.Body, c *Config, opts Options) (locals map[strin
 	for _, b := range servers {
 		if d.unique(b, "server", seen) {
 			c.Servers = append(c.Servers, d.server(b))
+		}
+	}
+	// Endpoints share /mcp/NAME with servers.
+	for _, b := range endpoints {
+		if d.unique(b, "server or endpoint", seen) {
+			c.Endpoints = append(c.Endpoints, d.endpoint(b, c.Servers))
 		}
 	}
 	return locals
@@ -160,6 +167,12 @@ func newServer(name string) Server {
 		Prefix:     name,
 		CallWait:   2 * time.Second,
 		MaxMessage: 64 << 20,
+
+		Session:      "shared",
+		IdleTimeout:  30 * time.Minute,
+		MaxSessions:  64,
+		Capabilities: []string{"elicitation.form", "elicitation.url", "sampling"},
+
 		Timeouts: Timeouts{
 			Connect: 30 * time.Second,
 			Call:    5 * time.Minute,
@@ -187,6 +200,7 @@ func (d *decoder) server(b *hcl.Block) Server {
 	}
 	var transports hcl.Blocks
 	isolate := false
+	var ofClients, ofAll *hcl.Attribute // settings of one scope only
 	attrs := []attr{
 		boolean("enabled", &s.Enabled),
 		{"isolate", func(d *decoder, a *hcl.Attribute) {
@@ -204,6 +218,10 @@ func (d *decoder) server(b *hcl.Block) Server {
 		duration("call_wait", &s.CallWait, time.Millisecond),
 		duration("keep_alive", &s.KeepAlive, 0),
 		size("max_message", &s.MaxMessage, 4<<10, 1<<30),
+		oneOf("session", &s.Session, "shared", "client"),
+		first(duration("idle_timeout", &s.IdleTimeout, time.Second), &ofClients),
+		first(count("max_sessions", &s.MaxSessions, 1, 100_000), &ofClients),
+		first(texts("capabilities", &s.Capabilities, checkCapability), &ofAll),
 	}
 	for _, name := range []string{"command", "args", "env", "cwd", "url", "headers"} {
 		attrs = append(attrs, misplaced(name, fmt.Sprintf(inTransport, name)))
@@ -252,6 +270,12 @@ func (d *decoder) server(b *hcl.Block) Server {
 		{"transport", []string{"kind"}, true, func(_ *decoder, b *hcl.Block) { transports = append(transports, b) }},
 	})
 	switch {
+	case ofClients != nil && s.Session == "shared":
+		d.fail(ofClients.NameRange, "Setting without effect", "%q is about sessions of single clients. The server has one session for all of them unless session = \"client\" is set.", ofClients.Name)
+	case ofAll != nil && s.Session == "client":
+		d.fail(ofAll.NameRange, "Setting without effect", "%q says what the host declares where clients share a session. With session = \"client\" each client's own capabilities are declared.", ofAll.Name)
+	}
+	switch {
 	case len(transports) == 0:
 		d.fail(b.DefRange, "No transport", "The server %q needs a transport block that says how to reach it, such as transport \"stdio\" { command = \"…\" } or transport \"http\" { url = \"…\" }.", s.Name)
 	case len(transports) > 1:
@@ -288,11 +312,24 @@ func filter(name string, f *Filter) sub {
 	if name == "resources" {
 		rename = misplaced("rename", "Resources keep their URIs, which servers write into results; they can be allowed and denied, but not renamed.")
 	}
+	describe := pairs("describe", &f.Describe, func(_, text string) error {
+		if strings.TrimSpace(text) == "" {
+			return fmt.Errorf("the description is empty; a model chooses tools by it")
+		}
+		return nil
+	})
+	if name != "tools" {
+		describe = misplaced("describe", "Only tools can be described anew.")
+	}
+	return choice(name, f, rename, describe)
+}
+
+// choice is a block that allows and denies entries, with other attributes.
+func choice(name string, f *Filter, more ...attr) sub {
 	return sub{name, nil, false, func(d *decoder, b *hcl.Block) {
-		d.body(b.Body, []attr{
+		d.body(b.Body, append([]attr{
 			texts("allow", &f.Allow, checkGlob),
 			texts("deny", &f.Deny, checkGlob),
-			rename,
-		}, nil)
+		}, more...), nil)
 	}}
 }

@@ -6,11 +6,13 @@ import (
 	"net"
 	"net/netip"
 	"net/url"
-	"path"
 	"regexp"
+	"slices"
 	"strconv"
 	"strings"
 	"time"
+
+	"github.com/hermes-host/hermes-host/internal/glob"
 )
 
 // The textual values of the language: durations, sizes, patterns, names and
@@ -75,10 +77,24 @@ func checkGlob(s string) error {
 	if s == "" {
 		return fmt.Errorf(`the pattern is empty; to match everything write "*"`)
 	}
-	if _, err := path.Match(s, ""); err != nil {
+	if _, err := glob.Compile(s); err != nil {
 		return fmt.Errorf(`the pattern is malformed: * matches any text, ? any character, [a-z] one of a set, a backslash takes the next character literally`)
 	}
 	return nil
+}
+
+// capabilityWords are what the host can declare to a session that clients share.
+var capabilityWords = []string{"elicitation.form", "elicitation.url", "sampling", "sampling.tools"}
+
+// checkCapability checks a word for something that the host can declare.
+func checkCapability(s string) error {
+	switch {
+	case slices.Contains(capabilityWords, s):
+		return nil
+	case s == "roots":
+		return fmt.Errorf(`the roots of one client are not those of another, so a session that clients share has none; set session = "client" for servers that need them`)
+	}
+	return fmt.Errorf("it must be one of %s", strings.Join(capabilityWords, ", "))
 }
 
 var (

@@ -109,8 +109,8 @@ func (r *Relay) Close() {
 	r.wg.Wait()
 }
 
-// Endpoint returns the endpoint of that name: a server's, or "" for the
-// aggregate of all.
+// Endpoint returns the endpoint of that name: a server's, a selection's, or ""
+// for the aggregate of all.
 func (r *Relay) Endpoint(name string) (Endpoint, bool) {
 	cat, ok := r.cfg.Catalog.Endpoint(name)
 	if !ok {
@@ -119,12 +119,12 @@ func (r *Relay) Endpoint(name string) (Endpoint, bool) {
 	r.mu.RLock()
 	e := r.endpoints[name]
 	r.mu.RUnlock()
-	if e != nil {
+	if e != nil && e.cat == cat {
 		return e, true
 	}
 	r.mu.Lock()
 	defer r.mu.Unlock()
-	if e = r.endpoints[name]; e == nil {
+	if e = r.endpoints[name]; e == nil || e.cat != cat {
 		e = &endpoint{r: r, server: cat.Server(), cat: cat, clients: map[string]*joined{}}
 		r.endpoints[name] = e
 	}
