@@ -14,7 +14,6 @@ type memory struct{ host, plugin float64 }
 
 // usage is what the host needed in one run.
 type usage struct {
-	ready        time.Duration
 	idle, loaded memory
 	cpu          float64 // seconds per 10,000 calls
 	recoveries   []recovered

@@ -48,6 +48,9 @@ func run(ctx context.Context, o options) error {
 		}
 	}
 	fmt.Printf("%s; %s, protocol %s, medians of %d rounds, %d calls each\n", time.Now().Format(time.DateOnly), machine(), version, o.rounds, o.calls)
+	if err := b.standing(ctx); err != nil {
+		return fmt.Errorf("default configuration: %w", err)
+	}
 	for _, kind := range []string{"stdio", "http"} {
 		if o.only != "" && o.only != kind {
 			continue
@@ -62,6 +65,60 @@ func run(ctx context.Context, o options) error {
 type bench struct {
 	options
 	dir, self string
+}
+
+// running is a host that the benchmark has started.
+type running struct {
+	cmd     *exec.Cmd
+	log     *tail
+	started time.Time
+	tree    tree
+}
+
+func (b *bench) startHost(config string, args ...string) (*running, error) {
+	r := &running{cmd: exec.Command(filepath.Join(b.dir, "hermes-host"), append([]string{"run", "--config", config}, args...)...), log: &tail{}}
+	r.cmd.Stderr = r.log
+	r.started = time.Now()
+	if err := r.cmd.Start(); err != nil {
+		return nil, err
+	}
+	r.tree.root = r.cmd.Process.Pid
+	return r, nil
+}
+
+// stop ends the host. If err is not nil it adds the end of the host's log.
+func (r *running) stop(err error) error {
+	_ = r.cmd.Process.Signal(os.Interrupt)
+	_ = r.cmd.Wait()
+	if err != nil {
+		return fmt.Errorf("%w\nthe host's log ends with:\n%s", err, r.log)
+	}
+	return nil
+}
+
+// standing measures what the host needs to stand ready, with the configuration
+// that comes with it.
+func (b *bench) standing(ctx context.Context) error {
+	var ready []time.Duration
+	var idle memory
+	for range b.rounds {
+		addr, err := freeAddress()
+		if err != nil {
+			return err
+		}
+		host, err := b.startHost("config.hcl", "--listen", addr)
+		if err != nil {
+			return err
+		}
+		took, err := waitReady(ctx, host.started, "http://"+addr+"/mcp", 1)
+		idle = host.tree.memory()
+		if err := host.stop(err); err != nil {
+			return err
+		}
+		ready = append(ready, took)
+	}
+	reportStanding(os.Stdout, ready, idle)
+	return nil
 }
 
 // upstream measures one kind of upstream, directly and through a host.
@@ -87,24 +144,16 @@ func (b *bench) upstream(ctx context.Context, kind string) (err error) {
 		return err
 	}
 	var u usage
-	start := time.Now()
-	host := exec.Command(filepath.Join(b.dir, "hermes-host"), "run", "--config", path)
-	host.Stderr = &tail{}
-	if err := host.Start(); err != nil {
+	host, err := b.startHost(path)
+	if err != nil {
 		return err
 	}
-	defer func() {
-		_ = host.Process.Signal(os.Interrupt)
-		_ = host.Wait()
-		if err != nil {
-			err = fmt.Errorf("%w\nthe host's log ends with:\n%s", err, host.Stderr)
-		}
-	}()
+	defer func() { err = host.stop(err) }()
 	base := "http://" + addr + "/mcp"
-	if u.ready, err = waitReady(ctx, start, base); err != nil {
+	if _, err := waitReady(ctx, host.started, base, 1001); err != nil {
 		return err
 	}
-	tree := tree{host.Process.Pid}
+	tree := host.tree
 
 	var relayed, direct way
 	relayed.prefix = "bench__"
@@ -250,9 +299,8 @@ func connect(ctx context.Context, t mcp.Transport) (*mcp.ClientSession, error) {
 	return client.Connect(ctx, t, &mcp.ClientSessionOptions{ProtocolVersion: version})
 }
 
-// waitReady returns how long after start the host listed the tools of both
-// servers.
-func waitReady(ctx context.Context, start time.Time, base string) (time.Duration, error) {
+// waitReady returns how long after start the host listed so many tools.
+func waitReady(ctx context.Context, start time.Time, base string, want int) (time.Duration, error) {
 	ctx, cancel := context.WithTimeoutCause(ctx, time.Minute, errors.New("the host was not ready within a minute"))
 	defer cancel()
 	pace := time.NewTicker(5 * time.Millisecond)
@@ -275,7 +323,7 @@ func waitReady(ctx context.Context, start time.Time, base string) (time.Duration
 			tools++
 		}
 		_ = session.Close()
-		if tools > 1000 {
+		if tools >= want {
 			return time.Since(start), nil
 		}
 	}
