@@ -26,6 +26,9 @@ func TestMain(m *testing.M) {
 		serveUpstream(kind)
 		return
 	}
+	if serveScript() {
+		return
+	}
 	code, err := buildAndRun(m)
 	if err != nil {
 		fmt.Fprintln(os.Stderr, "e2e:", err)

@@ -43,12 +43,13 @@ func serveUpstream(kind string) {
 type upstream struct {
 	t         *testing.T
 	kind, url string
+	env       []string // makes the test program this server
 	cmd       *exec.Cmd
 }
 
 // startUpstream starts the demo server over "http" or "sse" on a free port.
 func startUpstream(t *testing.T, kind string) *upstream {
-	u := &upstream{t: t, kind: kind}
+	u := &upstream{t: t, kind: kind, env: []string{upstreamEnv + "=" + kind}}
 	u.start("127.0.0.1:0")
 	t.Cleanup(u.kill)
 	return u
@@ -57,7 +58,7 @@ func startUpstream(t *testing.T, kind string) *upstream {
 func (u *upstream) start(address string) {
 	u.t.Helper()
 	u.cmd = exec.Command(os.Args[0])
-	u.cmd.Env = append(os.Environ(), upstreamEnv+"="+u.kind, upstreamAddress+"="+address)
+	u.cmd.Env = append(append(os.Environ(), u.env...), upstreamAddress+"="+address)
 	u.cmd.Stderr = os.Stderr
 	stdout, err := u.cmd.StdoutPipe()
 	if err != nil {
