@@ -19,10 +19,12 @@ import (
 	"io"
 	"net"
 	"sync"
+	"sync/atomic"
 	"time"
 
 	"github.com/hashicorp/go-hclog"
 
+	"github.com/hermes-host/hermes-host/host/admin"
 	"github.com/hermes-host/hermes-host/host/catalog"
 	"github.com/hermes-host/hermes-host/host/config"
 	"github.com/hermes-host/hermes-host/host/gateway"
@@ -44,9 +46,17 @@ type Settings struct {
 	// PluginDirs is where the house's plugins are looked for; empty: beside
 	// the executable.
 	PluginDirs []string
-	// RunDir is where the directory for sockets is made; empty:
+	// RunDir is where the directories for sockets are made; empty:
 	// $XDG_RUNTIME_DIR, else the system's directory for temporary files.
 	RunDir string
+	// Admin makes Run and RunStdio answer operators on a unix socket, as
+	// package admin describes.
+	Admin bool
+	// Load reads the configuration again, for [Host.Reload]; nil: it can't be
+	// reloaded.
+	Load func() (*config.File, config.Diagnostics)
+	// Watch reloads the configuration when its file changes.
+	Watch bool
 }
 
 // connecting bounds how many servers connect at a time, so that fifty of them
@@ -63,7 +73,6 @@ const closing = 5 * time.Second
 // or only the questions ([Host.Resolve], [Host.Plugins]), and end it with
 // Close. Its methods may be called concurrently, Run and RunStdio once in all.
 type Host struct {
-	file     *config.File
 	settings Settings
 	log      hclog.Logger
 	launcher *launcher.Launcher
@@ -71,9 +80,40 @@ type Host struct {
 	relay    *relay.Relay
 	gate     *supervisor.Gate
 
+	life       context.Context // ends when the servers are to end
+	end        context.CancelFunc
+	running    sync.WaitGroup // members and what serves operators
+	stopping   atomic.Bool
+	settled    atomic.Bool   // every server has been ready or parked once
+	reloading  chan struct{} // has room for one
+	generation atomic.Uint64 // of the configuration
+	gateway    atomic.Pointer[gateway.Gateway]
+	joined     atomic.Int64 // clients that came over the admin socket
+	began      time.Time
+
+	events  *admin.Feed[admin.Event]
+	logs    *admin.Feed[admin.Line]
+	outcome atomic.Pointer[admin.Reloaded]
+	// redactor is the configuration whose secrets no line may show; nil before
+	// the first was resolved.
+	redactor atomic.Pointer[config.Config]
+	untapped atomic.Bool
+
 	mu      sync.RWMutex
-	members map[string]*member
+	file    *config.File
+	cfg     *config.Config // nil before the start
+	begun   *config.Config // the first
+	url     string         // of the HTTP endpoint; empty: none
+	order   []config.Server
+	members map[string]*member // those that clients see, by name
+	stopped bool               // nothing more is started
 }
+
+// How much is kept for operators.
+const (
+	keptEvents = 1000
+	keptLines  = 2000
+)
 
 // New prepares a host. It starts nothing but makes a directory for sockets;
 // the error says what is wrong with the place for it.
@@ -86,19 +126,17 @@ func New(file *config.File, s Settings) (*Host, error) {
 	}
 	h := &Host{
 		file: file, settings: s, log: s.Logger,
-		catalog: catalog.New(),
-		gate:    supervisor.NewGate(connecting),
-		members: map[string]*member{},
+		catalog:   catalog.New(),
+		gate:      supervisor.NewGate(connecting),
+		members:   map[string]*member{},
+		reloading: make(chan struct{}, 1),
+		began:     time.Now(),
+		events:    admin.NewFeed[admin.Event](keptEvents),
+		logs:      admin.NewFeed[admin.Line](keptLines),
 	}
-	info := implementation(s.Version)
+	h.life, h.end = context.WithCancel(context.Background())
 	var err error
-	h.launcher, err = launcher.New(launcher.Settings{
-		Logger:     s.Logger.Named("plugin"),
-		PluginDirs: s.PluginDirs,
-		Commands:   commands(file.Plugins),
-		RunDir:     s.RunDir,
-		ClientInfo: info,
-	})
+	h.launcher, err = launcher.New(h.launch(file))
 	if err != nil {
 		return nil, err
 	}
@@ -106,9 +144,23 @@ func New(file *config.File, s Settings) (*Host, error) {
 		Catalog:    h.catalog,
 		Lookup:     h.lookup,
 		Logger:     s.Logger.Named("relay"),
-		ServerInfo: info,
+		ServerInfo: implementation(s.Version),
 	})
+	if s.Admin {
+		h.tapLog()
+	}
 	return h, nil
+}
+
+// launch returns the settings of a launcher for the plugins of a file.
+func (h *Host) launch(file *config.File) launcher.Settings {
+	return launcher.Settings{
+		Logger:     h.log.Named("plugin"),
+		PluginDirs: h.settings.PluginDirs,
+		Commands:   commands(file.Plugins),
+		RunDir:     h.settings.RunDir,
+		ClientInfo: implementation(h.settings.Version),
+	}
 }
 
 // implementation is the MCP Implementation object that peers are told.
@@ -137,8 +189,11 @@ func (h *Host) Run(ctx context.Context) error {
 		return fmt.Errorf("listening for clients: %w; stop what uses the address, or set another one in the listen block", err)
 	}
 	defer l.Close()
+	h.mu.Lock()
+	h.url = "http://" + l.Addr().String() + "/mcp"
+	h.mu.Unlock()
 	return h.serve(ctx, func(ctx context.Context, cfg *config.Config, g *gateway.Gateway) error {
-		return h.listen(ctx, l, cfg, g)
+		return h.listen(ctx, l, g)
 	})
 }
 
@@ -165,9 +220,6 @@ func (h *Host) serve(ctx context.Context, front func(context.Context, *config.Co
 	for _, line := range diags.Lines() {
 		h.log.Warn(line)
 	}
-	if err := h.start(cfg); err != nil {
-		return err
-	}
 	g := gateway.New(gateway.Config{
 		Endpoints:       h.relay.Endpoint,
 		AllowedHosts:    cfg.Listen.AllowedHosts,
@@ -177,6 +229,11 @@ func (h *Host) serve(ctx context.Context, front func(context.Context, *config.Co
 		MaxRequestBytes: cfg.Listen.MaxRequestBytes,
 		Logger:          h.log.Named("gateway"),
 	})
+	h.gateway.Store(g)
+	if err := h.start(cfg); err != nil {
+		return err
+	}
+	defer h.operate(cfg)()
 	err := front(ctx, cfg, g)
 	if ctx.Err() != nil || errors.Is(err, context.Canceled) {
 		return nil
@@ -186,6 +243,8 @@ func (h *Host) serve(ctx context.Context, front func(context.Context, *config.Co
 
 // drain ends the gateway in order, and what does not end in time by force.
 func (h *Host) drain(g *gateway.Gateway) {
+	h.stopping.Store(true)
+	h.note("the host is stopping", "")
 	h.log.Info("stopping")
 	ctx, cancel := context.WithTimeout(context.Background(), finishing)
 	defer cancel()
@@ -199,6 +258,7 @@ func (h *Host) drain(g *gateway.Gateway) {
 // caller must. It may be called several times.
 func (h *Host) Close() {
 	h.stop()
+	h.untapLog()
 	h.relay.Close()
 	ctx, cancel := context.WithTimeout(context.Background(), closing)
 	defer cancel()

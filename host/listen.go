@@ -11,21 +11,19 @@ import (
 	"strings"
 	"time"
 
-	"github.com/hermes-host/hermes-host/host/config"
 	"github.com/hermes-host/hermes-host/host/gateway"
-	"github.com/hermes-host/hermes-host/host/supervisor"
 )
 
 // listen serves the gateway on l until ctx ends or the listener fails, and
 // then drains it.
-func (h *Host) listen(ctx context.Context, l net.Listener, cfg *config.Config, g *gateway.Gateway) error {
+func (h *Host) listen(ctx context.Context, l net.Listener, g *gateway.Gateway) error {
 	mux := http.NewServeMux()
-	mux.Handle("/", authenticate(cfg.Listen.Token, g))
-	mux.HandleFunc("GET /healthz", func(w http.ResponseWriter, _ *http.Request) { fmt.Fprintln(w, "ok") })
+	mux.Handle("/", h.authenticate(g))
+	mux.HandleFunc("GET /healthz", h.healthz)
 	mux.HandleFunc("GET /readyz", h.readyz)
 	server := g.Server()
 	server.Handler = mux
-	h.log.Info("serving MCP", "url", "http://"+l.Addr().String()+"/mcp", "servers", len(cfg.Servers))
+	h.log.Info("serving MCP", "url", "http://"+l.Addr().String()+"/mcp", "servers", len(h.catalog.Servers()))
 	failed := make(chan error, 1)
 	go func() { failed <- server.Serve(l) }()
 	select {
@@ -46,30 +44,18 @@ func (h *Host) listen(ctx context.Context, l net.Listener, cfg *config.Config, g
 	return nil
 }
 
-// readyz says whether every enabled server has come up or been given up, so
-// that the lists are as good as they get without a change in the world.
-func (h *Host) readyz(w http.ResponseWriter, _ *http.Request) {
-	var waiting []string
-	for name, s := range h.Status() {
-		if s.State == supervisor.Connecting {
-			waiting = append(waiting, name)
-		}
-	}
-	if len(waiting) > 0 {
-		w.WriteHeader(http.StatusServiceUnavailable)
-		fmt.Fprintln(w, "connecting: "+strings.Join(waiting, ", "))
-		return
-	}
-	fmt.Fprintln(w, "ready")
-}
-
-// authenticate asks for the bearer token (RFC 6750) if one is configured.
-func authenticate(token string, next http.Handler) http.Handler {
-	if token == "" {
-		return next
-	}
-	want := sha256.Sum256([]byte(token))
+// authenticate asks for the bearer token (RFC 6750) if one is configured. A
+// reload may change it.
+func (h *Host) authenticate(next http.Handler) http.Handler {
 	return http.HandlerFunc(func(w http.ResponseWriter, r *http.Request) {
+		h.mu.RLock()
+		token := h.cfg.Listen.Token
+		h.mu.RUnlock()
+		if token == "" {
+			next.ServeHTTP(w, r)
+			return
+		}
+		want := sha256.Sum256([]byte(token))
 		scheme, given, _ := strings.Cut(r.Header.Get("Authorization"), " ")
 		got := sha256.Sum256([]byte(given))
 		if !strings.EqualFold(scheme, "Bearer") || subtle.ConstantTimeCompare(got[:], want[:]) != 1 {

@@ -32,7 +32,10 @@ func (h *Host) Plugins(ctx context.Context) []Plugin {
 // Resolve evaluates the whole configuration, with the help of the plugins that
 // it names, and connects to nothing. The Config is nil if it cannot be used.
 func (h *Host) Resolve(ctx context.Context) (*config.Config, config.Diagnostics) {
-	return h.file.Resolve(ctx, resolver{h.launcher})
+	h.mu.RLock()
+	file := h.file
+	h.mu.RUnlock()
+	return file.Resolve(ctx, resolver{h.launcher})
 }
 
 // resolver answers the configuration's questions to plugins.

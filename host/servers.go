@@ -2,114 +2,158 @@ package host
 
 import (
 	"context"
+	"errors"
 	"fmt"
+	"time"
 
-	"github.com/hermes-host/hermes-host/breaker"
 	"github.com/hermes-host/hermes-host/host/catalog"
 	"github.com/hermes-host/hermes-host/host/config"
 	"github.com/hermes-host/hermes-host/host/relay"
-	"github.com/hermes-host/hermes-host/host/supervisor"
 )
 
-// member is a server that the host looks after.
-type member struct {
-	server config.Server
-	sup    *supervisor.Supervisor
-	cancel context.CancelFunc
-	done   chan struct{} // closed when the supervisor has returned
-}
+// errStopped says that nothing more can be started.
+var errStopped = errors.New("the host is stopping")
+
+// Limits of what a reload waits for.
+const (
+	// takeover is how long the old session of a changed server serves while
+	// the new one comes up.
+	takeover = 30 * time.Second
+	// lastCalls is how long the calls of an old session may go on, and
+	// lastCallsRemoved those of a server that is removed, which others may
+	// wait for: it may hold what they need.
+	lastCalls        = time.Minute
+	lastCallsRemoved = 5 * time.Second
+)
 
 // start brings all servers of the configuration up, each on its own.
 func (h *Host) start(cfg *config.Config) error {
-	entries := make([]catalog.Server, len(cfg.Servers))
-	for i, s := range cfg.Servers {
-		entries[i] = catalog.Server{
-			Name: s.Name, Prefix: &s.Prefix,
-			Tools: filter(s.Tools), Resources: filter(s.Resources), Prompts: filter(s.Prompts),
-		}
-	}
-	if err := h.catalog.SetServers(entries); err != nil {
-		return fmt.Errorf("preparing the catalog: %w", err)
-	}
 	h.mu.Lock()
 	defer h.mu.Unlock()
+	if h.stopped {
+		return errStopped
+	}
+	h.cfg, h.begun = cfg, cfg
+	h.redactor.Store(cfg)
+	h.order = cfg.Servers
+	if err := h.present(); err != nil {
+		return err
+	}
 	for _, s := range cfg.Servers {
-		m := h.member(cfg, s)
+		m := h.member(h.file, cfg, s)
+		if !s.Enabled {
+			m.tap.Withdraw() // nobody needs to wait for its lists
+		}
 		h.members[s.Name] = m
-		ctx, cancel := context.WithCancel(context.Background())
-		m.cancel = cancel
-		go func() {
-			defer close(m.done)
-			if err := m.sup.Run(ctx); err != nil && ctx.Err() == nil {
-				h.log.Error("the supervisor has ended", "server", s.Name, "error", err)
-			}
-		}()
+		m.start()
 	}
 	return nil
 }
 
-// member builds what a server needs, without starting it.
-func (h *Host) member(cfg *config.Config, s config.Server) *member {
-	handle, _ := h.catalog.Handle(s.Name)
-	if !s.Enabled {
-		handle.Withdraw() // nobody needs to wait for its lists
+// present gives the catalog the servers in their order, each with the settings
+// of the member that clients see. The caller holds h.mu.
+func (h *Host) present() error {
+	entries := make([]catalog.Server, 0, len(h.order))
+	for _, s := range h.order {
+		if m := h.members[s.Name]; m != nil {
+			s = *m.server.Load()
+		}
+		entries = append(entries, catalog.Server{
+			Name: s.Name, Prefix: &s.Prefix,
+			Tools: filter(s.Tools), Resources: filter(s.Resources), Prompts: filter(s.Prompts),
+		})
 	}
-	return &member{
-		server: s,
-		done:   make(chan struct{}),
-		sup: supervisor.New(supervisor.Config{
-			Name:      s.Name,
-			Disabled:  !s.Enabled,
-			Transport: &transport{h: h, cfg: cfg, server: s},
-			Handler:   h.relay.Handler(s.Name),
-			Lister:    h.relay.Lister(s.Name, handle),
-			Gate:      h.gate,
-			Logger:    h.log,
-			Breaker:   breaker.Config{Threshold: s.Breaker.Threshold, Cooldown: s.Breaker.Cooldown},
-			Retry:     supervisor.Retry{Base: s.Retry.Base, Max: s.Retry.Max, Budget: s.Retry.Budget},
-			Revive:    supervisor.Revive{Min: s.Revive.Min, Max: s.Revive.Max},
-			CrashLoop: supervisor.CrashLoop{Deaths: s.CrashLoop.Deaths, Window: s.CrashLoop.Window, Proven: s.CrashLoop.Proven},
-			Timeouts: supervisor.Timeouts{
-				Connect: s.Timeouts.Connect, List: s.Timeouts.List, Call: s.Timeouts.Call,
-				Close: s.Timeouts.Close, CallWait: s.CallWait, Health: s.Timeouts.Health,
-			},
-			KeepAlive: s.KeepAlive,
-		}),
+	if err := h.catalog.SetServers(entries); err != nil {
+		return fmt.Errorf("preparing the catalog: %w", err)
 	}
+	return nil
 }
 
 // stop ends all servers in parallel and waits for them.
 func (h *Host) stop() {
-	h.mu.RLock()
-	defer h.mu.RUnlock()
-	for _, m := range h.members {
-		m.cancel()
+	h.mu.Lock()
+	h.stopped = true
+	h.mu.Unlock()
+	h.stopping.Store(true)
+	h.end()
+	h.reloading <- struct{}{} // what a reload has begun ends soon now
+	<-h.reloading
+	h.running.Wait()
+}
+
+// remove ends servers that are no longer configured, and returns when nothing
+// is left of them.
+func (h *Host) remove(members []*member) {
+	for _, m := range members {
+		m.retire(nil)
 	}
-	for _, m := range h.members {
+	for _, m := range members {
+		h.running.Go(func() { m.finish(lastCallsRemoved, errRemoved) })
+	}
+	for _, m := range members {
 		<-m.done
 	}
 }
 
-// lookup finds the supervisor of a server, for the relay.
+var (
+	errRemoved = errors.New("it was removed from the configuration")
+	errChanged = errors.New("its configuration has changed")
+)
+
+// finish ends a retired member when its calls are over, or the time for them.
+func (m *member) finish(patience time.Duration, why error) {
+	timer := time.NewTimer(patience)
+	defer timer.Stop()
+	select {
+	case <-m.idle:
+	case <-timer.C:
+		m.h.log.Warn("calls of an old session were cancelled", "server", m.name, "after", patience)
+	case <-m.h.life.Done():
+	}
+	m.cancel(why)
+	<-m.done
+}
+
+// replace lets a new member take over from another when it is ready, has
+// parked, or takes too long. It returns why it was not ready.
+func (h *Host) replace(old, m *member) string {
+	m.tap.staged = true // nobody else knows it yet
+	h.mu.Lock()
+	if h.stopped {
+		h.mu.Unlock()
+		return errStopped.Error()
+	}
+	m.start()
+	h.mu.Unlock()
+
+	wait, cancel := context.WithTimeout(h.life, takeover)
+	defer cancel()
+	select {
+	case <-m.settled:
+	case <-wait.Done():
+	}
+	h.mu.Lock()
+	h.members[m.name] = m
+	old.retire(m)
+	m.tap.promote()
+	if !m.server.Load().Enabled {
+		m.tap.Withdraw()
+	}
+	err := h.present()
+	h.mu.Unlock()
+	h.running.Go(func() { old.finish(lastCalls, errChanged) })
+	if err != nil {
+		return err.Error()
+	}
+	return trouble(m)
+}
+
+// lookup finds who looks after a server, for the relay.
 func (h *Host) lookup(server string, _ relay.Client) (relay.Server, bool) {
 	h.mu.RLock()
 	defer h.mu.RUnlock()
 	m, ok := h.members[server]
-	if !ok {
-		return nil, false
-	}
-	return m.sup, true
-}
-
-// Status returns the state of each server, by name.
-func (h *Host) Status() map[string]supervisor.Status {
-	h.mu.RLock()
-	defer h.mu.RUnlock()
-	all := make(map[string]supervisor.Status, len(h.members))
-	for name, m := range h.members {
-		all[name] = m.sup.Status()
-	}
-	return all
+	return m, ok
 }
 
 func filter(f config.Filter) catalog.Filter {

@@ -4,7 +4,6 @@ import (
 	"context"
 	"fmt"
 
-	"github.com/hermes-host/hermes-host/host/config"
 	"github.com/hermes-host/hermes-host/host/launcher"
 	"github.com/hermes-host/hermes-host/host/relay"
 	"github.com/hermes-host/hermes-host/host/session"
@@ -15,10 +14,8 @@ import (
 // the secrets that no error may show, and a second chance for servers whose
 // plugin did not work when the file was read.
 type transport struct {
-	h      *Host
-	cfg    *config.Config
-	server config.Server
-	inner  session.Transport // nil until the server is resolved
+	m     *member
+	inner session.Transport // nil until the server is resolved
 }
 
 // Connect implements [session.Transport].
@@ -37,23 +34,25 @@ func (t *transport) Connect(ctx context.Context, handler session.Handler) (sessi
 
 // resolve evaluates the transport block and makes the transport for it.
 func (t *transport) resolve(ctx context.Context) error {
-	if t.server.Fault != nil {
-		server, diags := t.h.file.ResolveServer(ctx, resolver{t.h.launcher}, t.server.Name)
+	m := t.m
+	if m.server.Load().Fault != nil {
+		server, diags := m.file.ResolveServer(ctx, resolver{m.h.launcher}, m.name)
 		switch {
 		case server.Fault != nil:
 			return t.explain(server.Fault)
 		case diags.HasErrors():
-			return &session.End{Class: session.ConfigFault, Message: t.cfg.Redact(fmt.Sprintf("%v: %s", errUnresolved, diags))}
+			return &session.End{Class: session.ConfigFault, Message: m.cfg.Redact(fmt.Sprintf("%v: %s", errUnresolved, diags))}
 		}
-		t.server = server
+		m.server.Store(&server)
 	}
-	t.inner = t.h.launcher.Transport(launcher.Spec{
-		Server:             t.server.Name,
-		Kind:               t.server.Transport.Kind,
-		Config:             t.server.Transport.Config,
-		Isolate:            t.server.Isolate,
+	server := m.server.Load()
+	t.inner = m.h.launcher.Transport(launcher.Spec{
+		Server:             server.Name,
+		Kind:               server.Transport.Kind,
+		Config:             server.Transport.Config,
+		Isolate:            server.Isolate,
 		ClientCapabilities: relay.Capabilities(),
-		MaxMessageBytes:    uint64(t.server.MaxMessage),
+		MaxMessageBytes:    uint64(server.MaxMessage),
 	})
 	return nil
 }
@@ -61,9 +60,9 @@ func (t *transport) resolve(ctx context.Context) error {
 // explain makes an error fit to be shown.
 func (t *transport) explain(err error) error {
 	end := *session.AsEnd(err)
-	end.Message = t.cfg.Redact(end.Message)
+	end.Message = t.m.cfg.Redact(end.Message)
 	if end.Class == session.ConfigFault {
-		if place := t.server.RangeOf(end.Path); place != "" {
+		if place := t.m.server.Load().RangeOf(end.Path); place != "" {
 			end.Message = place + ": " + end.Message
 		}
 	}

@@ -38,8 +38,8 @@ func (l *logFlags) check() error {
 }
 
 // logger returns the log on w. level and format are the configuration's; the
-// flags win over them.
-func (l *logFlags) logger(w io.Writer, level, format string) hclog.Logger {
+// flags win over them. Operators can see its lines, too.
+func (l *logFlags) logger(w io.Writer, level, format string) hclog.InterceptLogger {
 	terminal := isTerminal(w)
 	format = cmp.Or(l.format, format, "auto")
 	opts := &hclog.LoggerOptions{
@@ -52,7 +52,7 @@ func (l *logFlags) logger(w io.Writer, level, format string) hclog.Logger {
 		opts.Color = hclog.ForceColor
 		opts.ColorHeaderOnly = true
 	}
-	return hclog.New(opts)
+	return hclog.NewInterceptLogger(opts)
 }
 
 func isTerminal(w io.Writer) bool {

@@ -31,20 +31,31 @@ func (s *source) flags(cmd *cobra.Command) {
 // read finds and reads the file, and returns its path too. Diagnostics go to
 // stderr; the error is silent where they say all there is.
 func (s *source) read(stderr io.Writer, own bool) (file *config.File, path string, err error) {
+	path, load, err := s.find(own)
+	if err != nil {
+		return nil, "", err
+	}
+	file, diags := load()
+	return file, path, report(stderr, diags, diags.HasErrors())
+}
+
+// find finds the file and returns its path, and a function that reads it.
+func (s *source) find(own bool) (path string, load func() (*config.File, config.Diagnostics), err error) {
 	vars := map[string]string{}
 	for _, pair := range s.vars {
 		name, value, ok := strings.Cut(pair, "=")
 		if !ok || name == "" {
-			return nil, "", usage(fmt.Errorf("--var %q is not name=value", pair))
+			return "", nil, usage(fmt.Errorf("--var %q is not name=value", pair))
 		}
 		vars[name] = value
 	}
 	path, err = findConfig(s.path, own)
 	if err != nil {
-		return nil, "", err
+		return "", nil, err
 	}
-	file, diags := config.Load(path, config.Options{Vars: vars, Version: version.String()})
-	return file, path, report(stderr, diags, diags.HasErrors())
+	return path, func() (*config.File, config.Diagnostics) {
+		return config.Load(path, config.Options{Vars: vars, Version: version.String()})
+	}, nil
 }
 
 // report prints diagnostics, and returns a silent error if failed says so.
@@ -60,20 +71,27 @@ func report(stderr io.Writer, diags config.Diagnostics, failed bool) error {
 	return nil
 }
 
-// serve makes a host of the configuration and runs it.
-func (s *source) serve(cmd *cobra.Command, logs logFlags, own bool, listen string, run func(context.Context, *host.Host) error) error {
+// serve makes a host of the configuration and runs it. Own and listen are those
+// of find and [host.Settings].
+func (s *source) serve(cmd *cobra.Command, logs logFlags, own, watch bool, listen string, run func(context.Context, *host.Host) error) error {
 	if err := logs.check(); err != nil {
 		return err
 	}
-	file, path, err := s.read(cmd.ErrOrStderr(), own)
+	path, load, err := s.find(own)
 	if err != nil {
+		return err
+	}
+	file, diags := load()
+	if err := report(cmd.ErrOrStderr(), diags, diags.HasErrors()); err != nil {
 		return err
 	}
 	if err := checkListen(listen, file.Listen()); err != nil {
 		return err
 	}
 	log := logs.logger(cmd.ErrOrStderr(), file.Log().Level, file.Log().Format)
-	h, err := host.New(file, host.Settings{Logger: log, Listen: listen, Version: version.String()})
+	h, err := host.New(file, host.Settings{
+		Logger: log, Listen: listen, Version: version.String(), Admin: true, Load: load, Watch: watch,
+	})
 	if err != nil {
 		return err
 	}

@@ -19,7 +19,7 @@ const (
 	exitError       = 1 // the configuration or something at run time is wrong
 	exitUsage       = 2 // the command line is wrong
 	exitToolError   = 3 // call: the tool answered, with an error
-	exitUnreachable = 4 // tools, call: no host answers at the URL
+	exitUnreachable = 4 // tools, call, status and the like: no host answers
 )
 
 const rootHelp = `hermes-host keeps MCP servers running and serves them from one place.
@@ -34,7 +34,7 @@ Exit codes:
   1    the configuration is wrong, or something failed at run time
   2    the command line is wrong
   3    call: the tool answered with an error
-  4    tools, call: no host answers at the URL
+  4    tools, call, status and the like: no host answers
   130  ended at once by a second interrupt; 143 by a second SIGTERM
 
 Long flags may be written with one dash or two.`
@@ -102,6 +102,7 @@ func newRoot() *cobra.Command {
 	root.AddCommand(
 		runCommand(), stdioCommand(), validateCommand(), pluginsCommand(),
 		toolsCommand(), callCommand(), demoCommand(), versionCommand(),
+		statusCommand(), reconnectCommand(), parkCommand(), reloadCommand(), logsCommand(), eventsCommand(),
 	)
 	return root
 }

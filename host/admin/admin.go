@@ -45,11 +45,10 @@ type Host interface {
 	// Reload reads the configuration again and applies what is different, or
 	// with dryRun only says what that is. An *Error says why it was refused.
 	Reload(ctx context.Context, by string, dryRun bool) (Changes, error)
-	// Join serves an MCP client over a connection until either ends. ErrNoJoin
-	// says that this host does not.
-	Join(ctx context.Context, conn io.ReadWriteCloser) error
-	// Joinable reports whether Join would serve at present, or why not.
+	// Joinable returns nil if Join would serve at present, else an *Error.
 	Joinable() error
+	// Join serves an MCP client over a connection until either ends.
+	Join(ctx context.Context, conn io.ReadWriteCloser) error
 }
 
 // An Error is a refusal that a program can act on.

@@ -1,0 +1,58 @@
+package main
+
+import (
+	"context"
+	"fmt"
+	"strings"
+
+	"github.com/spf13/cobra"
+
+	"github.com/hermes-host/hermes-host/host/admin"
+)
+
+func eventsCommand() *cobra.Command {
+	var to operator
+	var feed feedFlags
+	cmd := &cobra.Command{
+		Use:   "events [server]",
+		Short: "Show how the servers of a running host have changed state",
+		Long: `Shows the latest changes of state that a running host keeps in memory, of one
+server or of all and the host itself: when, from what to what, why, and when the
+next attempt is planned. With -o json each event is an object on a line.`,
+		Example: `  hermes-host events
+  hermes-host events -f demo
+  hermes-host events -f -o json`,
+		Args: arguments(cobra.MaximumNArgs(1)),
+		RunE: func(cmd *cobra.Command, args []string) error {
+			if err := feed.check(); err != nil {
+				return err
+			}
+			return to.ask(cmd, func(ctx context.Context, c *admin.Client) error {
+				return c.Events(ctx, feed.query(args), func(e admin.Event) error {
+					return feed.print(cmd.OutOrStdout(), e, func() string { return textOfEvent(e) })
+				})
+			})
+		},
+	}
+	to.flags(cmd)
+	feed.flags(cmd, 100)
+	cmd.ValidArgsFunction = to.servers
+	return cmd
+}
+
+func textOfEvent(e admin.Event) string {
+	var b strings.Builder
+	b.WriteString(e.At.Local().Format(timeFormat))
+	if e.Server == "" {
+		fmt.Fprintf(&b, " host: %s", plain(e.Reason))
+	} else {
+		fmt.Fprintf(&b, " %s: %s -> %s: %s", e.Server, e.From, e.To, plain(e.Reason))
+	}
+	if e.Error != "" && e.Error != e.Reason {
+		fmt.Fprintf(&b, " (%s)", plain(e.Error))
+	}
+	if e.Next != nil {
+		fmt.Fprintf(&b, "; next attempt in %s", span(e.Next.Sub(e.At)))
+	}
+	return b.String()
+}

@@ -1,0 +1,310 @@
+package main
+
+import (
+	"cmp"
+	"context"
+	"encoding/json"
+	"fmt"
+	"io"
+	"os"
+	"strings"
+	"time"
+
+	"github.com/spf13/cobra"
+	"golang.org/x/term"
+
+	"github.com/hermes-host/hermes-host/host/admin"
+)
+
+func statusCommand() *cobra.Command {
+	var to operator
+	var output outputFormat
+	var watch bool
+	cmd := &cobra.Command{
+		Use:   "status [server]",
+		Short: "Show the state of a running host and its servers",
+		Long: `Shows the servers of a running host: the state of each, since when and why, the
+attempts left before it parks, when the next attempt is, its circuit breaker,
+sessions (up now / so far), calls (total / failed / in flight), tools, and the
+latest error. With a name it shows all that is known of one server, such as
+entries that are not served and why.
+
+With -w it stays and shows every change; with -w -o json as one object a line.`,
+		Example: `  hermes-host status
+  hermes-host status demo
+  hermes-host status -w
+  hermes-host status -o json`,
+		Args: arguments(cobra.MaximumNArgs(1)),
+		RunE: func(cmd *cobra.Command, args []string) error {
+			name := ""
+			if len(args) > 0 {
+				name = args[0]
+			}
+			v := &statusView{w: cmd.OutOrStdout(), server: name, json: output.json(), watch: watch}
+			v.measure()
+			return to.ask(cmd, func(ctx context.Context, c *admin.Client) error {
+				if watch {
+					return v.follow(ctx, c)
+				}
+				status, err := c.Status(ctx)
+				if err != nil {
+					return err
+				}
+				return v.show(status)
+			})
+		},
+	}
+	to.flags(cmd)
+	output.flag(cmd)
+	cmd.Flags().BoolVarP(&watch, "watch", "w", false, "stay, and show every change")
+	cmd.ValidArgsFunction = to.servers
+	return cmd
+}
+
+// A statusView shows statuses.
+type statusView struct {
+	w        io.Writer
+	server   string // only this one, in detail; empty: all
+	json     bool
+	watch    bool
+	terminal bool
+	color    bool
+	width    int // columns; 0: not bounded
+	shown    bool
+}
+
+// measure looks at where the output goes.
+func (v *statusView) measure() {
+	v.terminal = isTerminal(v.w)
+	v.color = v.terminal && os.Getenv("NO_COLOR") == ""
+	if f, ok := v.w.(*os.File); ok && v.terminal {
+		if width, _, err := term.GetSize(int(f.Fd())); err == nil {
+			v.width = width
+		}
+	}
+}
+
+// follow shows the status whenever it changes. On a terminal ages go on in
+// between.
+func (v *statusView) follow(ctx context.Context, c *admin.Client) error {
+	ctx, cancel := context.WithCancel(ctx)
+	defer cancel()
+	statuses := make(chan admin.Status)
+	ended := make(chan error, 1)
+	go func() {
+		ended <- c.Watch(ctx, func(s admin.Status) error {
+			select {
+			case statuses <- s:
+				return nil
+			case <-ctx.Done():
+				return context.Cause(ctx)
+			}
+		})
+	}()
+	age := time.NewTicker(time.Second)
+	defer age.Stop()
+	var last *admin.Status
+	for {
+		select {
+		case err := <-ended:
+			return err
+		case s := <-statuses:
+			last = &s
+		case <-age.C:
+			if !v.terminal || v.json {
+				continue
+			}
+		}
+		if last != nil {
+			v.measure()
+			if err := v.show(*last); err != nil {
+				cancel()
+				<-ended
+				return err
+			}
+		}
+	}
+}
+
+// show writes a status.
+func (v *statusView) show(s admin.Status) error {
+	var server *admin.Server
+	if v.server != "" {
+		if err := admin.Known(s, v.server); err != nil {
+			return err
+		}
+		for i := range s.Servers {
+			if s.Servers[i].Name == v.server {
+				server = &s.Servers[i]
+			}
+		}
+	}
+	if v.json {
+		e := json.NewEncoder(v.w)
+		e.SetEscapeHTML(false)
+		if !v.watch {
+			e.SetIndent("", "  ")
+		}
+		if server != nil {
+			return e.Encode(server)
+		}
+		return e.Encode(s)
+	}
+	var b strings.Builder
+	if server != nil {
+		v.detail(&b, *server)
+	} else {
+		v.head(&b, s)
+		v.table(&b, s.Servers)
+	}
+	text := b.String()
+	switch {
+	case v.watch && v.terminal:
+		// Over what is there, so that nothing flickers.
+		text = "\x1b[H" + strings.ReplaceAll(text, "\n", "\x1b[K\n") + "\x1b[J"
+		if !v.shown {
+			text = "\x1b[2J" + text
+		}
+	case v.shown:
+		text = "\n" + text
+	}
+	v.shown = true
+	_, err := io.WriteString(v.w, text)
+	return err
+}
+
+// head says what there is to say about the host.
+func (v *statusView) head(b *strings.Builder, s admin.Status) {
+	state := "starting"
+	switch {
+	case s.Stopping:
+		state = "stopping"
+	case s.Ready:
+		state = "ready"
+	}
+	where := "for one client"
+	if s.Host.URL != "" {
+		where = "at " + s.Host.URL
+	}
+	clients := "1 client"
+	if s.Clients != 1 {
+		clients = fmt.Sprintf("%d clients", s.Clients)
+	}
+	fmt.Fprintf(b, "hermes-host %s, %s %s, up %s, process %d, %s\n", s.Host.Version, state, where, span(time.Since(s.Host.Started)), s.Host.PID, clients)
+	fmt.Fprintf(b, "configuration %s\n", plain(s.Host.Config))
+	if s.Reload != nil && s.Reload.Error != "" {
+		fmt.Fprintf(b, "the latest change of it was refused %s ago: %s\n", span(time.Since(s.Reload.At)), plain(s.Reload.Error))
+	}
+	if len(s.Restart) > 0 {
+		fmt.Fprintf(b, "needs a restart: %s\n", strings.Join(s.Restart, ", "))
+	}
+	b.WriteByte('\n')
+}
+
+// paints are the colours of states.
+var paints = map[string]string{"ready": "32", "connecting": "33", "reconnecting": "33", "parked": "31", "disabled": "2", "stopped": "2"}
+
+// table writes one line per server. What does not fit is cut at the right.
+func (v *statusView) table(b *strings.Builder, servers []admin.Server) {
+	rows := [][]string{{"SERVER", "TRANSPORT", "STATE", "SINCE", "LEFT", "NEXT", "BREAKER", "SESSIONS", "CALLS", "TOOLS", "WHY"}}
+	for _, s := range servers {
+		next := "-"
+		if s.NextAttempt != nil {
+			next = span(time.Until(*s.NextAttempt))
+		}
+		why := plain(s.Reason)
+		if s.LastError != "" && s.LastErrorAt != nil && s.LastError != s.Reason {
+			why += fmt.Sprintf("; last error %s ago: %s", span(time.Since(*s.LastErrorAt)), cut(plain(s.LastError), 80))
+		}
+		rows = append(rows, []string{
+			s.Name, cmp.Or(s.Transport, "-"), s.State, span(time.Since(s.Since)), fmt.Sprint(s.Left), next, breakerText(s.Breaker),
+			fmt.Sprintf("%d/%d", s.Sessions, s.Starts), fmt.Sprintf("%d/%d/%d", s.Calls.Total, s.Calls.Failed, s.Calls.InFlight),
+			fmt.Sprint(s.Catalog.Tools), why,
+		})
+	}
+	widths := make([]int, len(rows[0]))
+	for _, row := range rows {
+		for i, cell := range row {
+			widths[i] = max(widths[i], len([]rune(cell)))
+		}
+	}
+	for n, row := range rows {
+		room := cmp.Or(v.width, 200)
+		for i, cell := range row {
+			last := i == len(row)-1
+			text := cell
+			if !last {
+				text += strings.Repeat(" ", widths[i]-len([]rune(cell))+2)
+			}
+			text = cut(text, room)
+			room -= len([]rune(text))
+			if n > 0 && i == 2 {
+				text = v.paint(paints[cell], text)
+			}
+			b.WriteString(text)
+		}
+		b.WriteByte('\n')
+	}
+}
+
+func (v *statusView) paint(code, text string) string {
+	if !v.color || code == "" {
+		return text
+	}
+	return "\x1b[" + code + "m" + text + "\x1b[0m"
+}
+
+func breakerText(b admin.Breaker) string {
+	if b.RetryAfter > 0 {
+		return b.State + " " + span(time.Duration(b.RetryAfter*float64(time.Second)))
+	}
+	return b.State
+}
+
+// detail writes all that is known of a server.
+func (v *statusView) detail(b *strings.Builder, s admin.Server) {
+	line := func(key, format string, args ...any) {
+		fmt.Fprintf(b, "%-13s %s\n", key, plain(fmt.Sprintf(format, args...)))
+	}
+	line("server", "%s", s.Name)
+	line("configured", "%s", s.Place)
+	line("transport", "%s %s", cmp.Or(s.Transport, "(not known: the plugin does not work)"), s.Settings)
+	line("state", "%s for %s: %s", s.State, span(time.Since(s.Since)), s.Reason)
+	if s.Waits != "" {
+		line("waits", "%s", s.Waits)
+	}
+	if s.Authorize {
+		line("authorize", "the server refuses calls until somebody authorizes the host")
+	}
+	if s.NextAttempt != nil {
+		line("next attempt", "in %s", span(time.Until(*s.NextAttempt)))
+	}
+	line("attempts", "%d failed in a row, %d left before it parks", s.Failed, s.Left)
+	if s.LastError != "" && s.LastErrorAt != nil {
+		line("last error", "%s ago: %s", span(time.Since(*s.LastErrorAt)), s.LastError)
+	}
+	line("breaker", "%s, %d failures in a row", breakerText(s.Breaker), s.Breaker.Failures)
+	line("sessions", "%d up, %d so far, generation %d", s.Sessions, s.Starts, s.Generation)
+	if s.Peer != nil {
+		line("speaks", "MCP %s %s", s.Peer.Protocol, s.Peer.Info)
+	}
+	line("calls", "%d, of which %d failed; %d in flight; %d were sent twice", s.Calls.Total, s.Calls.Failed, s.Calls.InFlight, s.Calls.Replayed)
+	c := s.Catalog
+	offers := "offers"
+	if !c.Live {
+		offers = "would offer"
+	}
+	line(offers, "%d tools, %d prompts, %d resources, %d resource templates; %d held back by filters", c.Tools, c.Prompts, c.Resources, c.Templates, c.Filtered)
+	for _, p := range c.Quarantined {
+		line("left out", "%s %q: %s", p.List, p.Name, p.Reason)
+	}
+	for _, p := range c.Shadowed {
+		line("not served", "%s %q: %s", p.List, p.Name, p.Reason)
+	}
+	for _, r := range c.Renamed {
+		line("renamed", "%s %q is %q", r.List, r.Name, r.Outer)
+	}
+	for _, note := range c.Notes {
+		line("note", "%s", note)
+	}
+}
