@@ -82,8 +82,9 @@ func (l *load) one(c *client, s *server, random *rand.Rand, key string) {
 	case n < 45:
 	case n < 75:
 		tool = "count"
-		if !s.steady && random.IntN(40) == 0 {
+		if !s.steady && random.IntN(10) == 0 {
 			a.Die = [...]string{"before", "after"}[random.IntN(2)]
+			l.rec.fault("crash in a write", s.name, a.Die+" it is done", true)
 		}
 	case n < 83:
 		tool, a.Millis = "slow", random.IntN(1500)
@@ -98,6 +99,7 @@ func (l *load) one(c *client, s *server, random *rand.Rand, key string) {
 		tool, a.Size = "flood", 1<<20
 	case n < 96 && !s.steady:
 		tool = "crash"
+		l.rec.fault("crash in a call", s.name, "", true)
 	case n < 98:
 		// A caller that gives up at any moment of a write.
 		tool = "count"
