@@ -28,6 +28,10 @@ type Spec struct {
 	// server is told. Nil: {}.
 	ClientCapabilities json.RawMessage
 
+	// ClientInfo is the MCP Implementation object that the server is told.
+	// Nil: that of Settings.
+	ClientInfo json.RawMessage
+
 	// ProtocolVersion is the newest MCP version to offer. Empty: the newest
 	// that the plugin knows.
 	ProtocolVersion string
@@ -89,6 +93,9 @@ func (s Spec) message(clientInfo json.RawMessage) *transportpb.OpenSession {
 	capabilities := s.ClientCapabilities
 	if capabilities == nil {
 		capabilities = json.RawMessage("{}")
+	}
+	if s.ClientInfo != nil {
+		clientInfo = s.ClientInfo
 	}
 	return &transportpb.OpenSession{
 		Server:             s.Server,

@@ -33,6 +33,13 @@ func noResource(c Client, uri string) *jsonrpc.Error {
 
 func number(n uint64) json.RawMessage { return strconv.AppendUint(nil, n, 10) }
 
+// A BusyError is a [Server]'s: it has no room for the client's request, of which
+// nothing was sent.
+type BusyError struct{ Message string }
+
+// Error returns the message.
+func (e *BusyError) Error() string { return e.Message }
+
 // metaError is where a tool's result says that the error is the host's.
 const metaError = "io.github.hermes-host/error"
 
@@ -85,6 +92,8 @@ func factsOf(server string, err error) facts {
 		f.RetryAfterMs = e.RetryIn.Milliseconds()
 	} else if e, ok := errors.AsType[*supervisor.UnavailableError](err); ok {
 		f.Reason, f.State, f.Sent = "unavailable", e.State.String(), false
+	} else if _, ok := errors.AsType[*BusyError](err); ok {
+		f.Reason, f.Sent = "busy", false
 	} else if _, ok := errors.AsType[*supervisor.AuthNeededError](err); ok {
 		f.Reason, f.Sent = "authorization needed", false
 	} else if _, ok := errors.AsType[*supervisor.OutcomeUnknownError](err); ok {

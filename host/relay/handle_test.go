@@ -153,6 +153,7 @@ func TestFactsOfErrors(t *testing.T) {
 		"outcome unknown":      &supervisor.OutcomeUnknownError{Server: "a", Cause: session.Failuref(false, "x")},
 		"timeout":              &supervisor.TimeoutError{Server: "a"},
 		"message refused":      &supervisor.RefusedError{Server: "a", Cause: &session.Failure{Message: "x"}},
+		"busy":                 &BusyError{"x"},
 		"failed":               context.DeadlineExceeded,
 	} {
 		f := factsOf("a", err)

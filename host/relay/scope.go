@@ -120,8 +120,8 @@ func (s Scope) Unbind(srv Server) {
 	}
 }
 
-// Handler returns what the session's supervisor takes as its handler.
-func (s Scope) Handler() session.Handler { return upstream{r: s.r, l: s.l} }
+// Handler returns what the supervisor srv of a session takes as its handler.
+func (s Scope) Handler(srv Server) session.Handler { return upstream{s.r, s.l, srv} }
 
 // Lister wraps what the session's supervisor takes as its lister, as
 // [Relay.Lister] does.

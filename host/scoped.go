@@ -1,0 +1,326 @@
+package host
+
+import (
+	"context"
+	"errors"
+	"fmt"
+	"sync"
+	"time"
+
+	"github.com/hashicorp/go-hclog"
+
+	"github.com/hermes-host/hermes-host/host/relay"
+	"github.com/hermes-host/hermes-host/host/session"
+	"github.com/hermes-host/hermes-host/host/supervisor"
+)
+
+// scopes holds the sessions that clients have for themselves: those with
+// servers whose configuration says session = "client". Each has a supervisor of
+// its own, from the client's first call until the client leaves, the session
+// has been idle for long enough, or it gives way to another client's.
+type scopes struct {
+	// scope returns the relay's side of a client's own session.
+	scope func(server string, c relay.Client) relay.Scope
+	// build makes the supervisor of such a session, with the handler and the
+	// lister that are given. It is called under the lock of the scopes, and
+	// must not block. False: there is no such server.
+	build func(server string, c relay.Client, h session.Handler, l supervisor.Lister) (ownSettings, bool)
+	// changed is told that a client's session says that lists are different.
+	changed func(server string, which supervisor.Lists)
+	log     hclog.Logger
+	life    context.Context // ends when all sessions are to end
+	running *sync.WaitGroup
+
+	mu     sync.Mutex
+	last   uint64                     // the number of the latest session
+	by     map[string]map[string]*own // by server and client id
+	closed bool
+}
+
+// ownSettings is what build returns.
+type ownSettings struct {
+	sup         *supervisor.Supervisor
+	idleTimeout time.Duration
+	maxSessions int
+}
+
+// settling protects a session that was looked up from giving way before the
+// call that wanted it has begun.
+const settling = time.Second
+
+var (
+	errClientLeft = errors.New("its client is gone")
+	errOwnIdle    = errors.New("its client has not used it for long")
+	errGaveWay    = errors.New("it made room for another client's")
+)
+
+// get returns the session of a client, and makes it if there is none. It does
+// not block.
+func (p *scopes) get(server string, c relay.Client) (relay.Server, bool) {
+	p.mu.Lock()
+	defer p.mu.Unlock()
+	if o := p.by[server][c.ID()]; o != nil {
+		o.touch()
+		return o, true
+	}
+	if p.closed {
+		return nil, false
+	}
+	p.last++
+	o := &own{
+		p: p, server: server, client: c.ID(), scope: p.scope(server, c), base: p.last << 40,
+		idle: make(chan struct{}), since: time.Now(),
+	}
+	var ok bool
+	o.ownSettings, ok = p.build(server, c, ownEar{o, o.scope.Handler(o)}, o.scope.Lister(&ownLists{o: o}))
+	if !ok {
+		return nil, false
+	}
+	if len(p.by[server]) >= o.maxSessions && !p.makeRoom(server) {
+		return crowded{server, o.maxSessions}, true
+	}
+	if p.by == nil {
+		p.by = map[string]map[string]*own{}
+	}
+	if p.by[server] == nil {
+		p.by[server] = map[string]*own{}
+	}
+	p.by[server][o.client] = o
+	o.scope.Bind(o)
+	ctx, cancel := context.WithCancelCause(p.life)
+	o.cancel = cancel
+	o.timer = time.AfterFunc(o.idleTimeout, o.expire)
+	p.running.Go(func() {
+		if err := o.sup.Run(ctx); err != nil && ctx.Err() == nil {
+			p.log.Error("the supervisor of a client's session has ended", "server", server, "error", err)
+		}
+	})
+	return o, true
+}
+
+// makeRoom ends the session that has been idle the longest. The caller holds
+// p.mu.
+func (p *scopes) makeRoom(server string) bool {
+	var oldest *own
+	since := time.Now().Add(-settling)
+	for _, o := range p.by[server] {
+		if at, idle := o.idleSince(); idle && !at.After(since) {
+			oldest, since = o, at
+		}
+	}
+	if oldest == nil {
+		return false
+	}
+	p.end(oldest, errGaveWay)
+	return true
+}
+
+// end takes a session away and lets its supervisor end. The caller holds p.mu.
+func (p *scopes) end(o *own, why error) {
+	delete(p.by[o.server], o.client)
+	if len(p.by[o.server]) == 0 {
+		delete(p.by, o.server)
+	}
+	o.scope.Unbind(o)
+	o.timer.Stop()
+	o.cancel(why)
+}
+
+// left ends all sessions of a client.
+func (p *scopes) left(c relay.Client) {
+	p.mu.Lock()
+	defer p.mu.Unlock()
+	for _, all := range p.by {
+		if o := all[c.ID()]; o != nil {
+			p.end(o, errClientLeft)
+		}
+	}
+}
+
+// drop takes all sessions with a server away, since the server is gone or its
+// configuration is another. Calls in flight may go on for a while.
+func (p *scopes) drop(server string, patience time.Duration, why error) {
+	p.mu.Lock()
+	defer p.mu.Unlock()
+	for _, o := range p.by[server] {
+		o.scope.Unbind(o)
+		o.timer.Stop()
+		if o.retire() {
+			o.cancel(why)
+			continue
+		}
+		p.running.Go(func() {
+			timer := time.NewTimer(patience)
+			defer timer.Stop()
+			select {
+			case <-o.idle:
+			case <-timer.C:
+			case <-p.life.Done():
+			}
+			o.cancel(why)
+		})
+	}
+	delete(p.by, server)
+}
+
+// close lets no more sessions begin. Those that there are end with life.
+func (p *scopes) close() {
+	p.mu.Lock()
+	defer p.mu.Unlock()
+	p.closed = true
+	for _, all := range p.by {
+		for _, o := range all {
+			o.timer.Stop()
+		}
+	}
+}
+
+// count returns the number of clients' sessions with a server.
+func (p *scopes) count(server string) int {
+	p.mu.Lock()
+	defer p.mu.Unlock()
+	return len(p.by[server])
+}
+
+// own is one client's session with one server. It implements [relay.Server].
+type own struct {
+	ownSettings
+	p              *scopes
+	server, client string
+	scope          relay.Scope
+	// base is added to the ids of calls, since the relay knows the calls of a
+	// client by them, over several sessions.
+	base   uint64
+	cancel context.CancelCauseFunc
+	timer  *time.Timer
+
+	mu     sync.Mutex
+	calls  int
+	since  time.Time // when it was used last
+	gone   bool      // retired
+	idle   chan struct{}
+	listed session.Session // the one whose lists have been asked for
+}
+
+var _ relay.Server = (*own)(nil)
+
+// Session implements [relay.Server].
+func (o *own) Session() session.Session { return o.sup.Session() }
+
+// Call implements [relay.Server].
+func (o *own) Call(ctx context.Context, req session.Request, opt supervisor.CallOptions) (session.Reply, error) {
+	o.mu.Lock()
+	o.calls++
+	o.mu.Unlock()
+	defer func() {
+		o.mu.Lock()
+		defer o.mu.Unlock()
+		o.calls--
+		o.since = time.Now()
+		if o.calls == 0 && o.gone {
+			close(o.idle)
+		}
+	}()
+	if started := req.Started; started != nil {
+		req.Started = func(id uint64) { started(o.base + id) }
+	}
+	return o.sup.Call(ctx, req, opt)
+}
+
+func (o *own) touch() {
+	o.mu.Lock()
+	defer o.mu.Unlock()
+	o.since = time.Now()
+}
+
+// idleSince returns since when the session is of no use to its client, and
+// false if it is of use.
+func (o *own) idleSince() (time.Time, bool) {
+	o.mu.Lock()
+	defer o.mu.Unlock()
+	return o.since, o.calls == 0 && !o.scope.Subscribed()
+}
+
+// retire marks the session as gone and reports whether it has no calls.
+// Otherwise idle is closed after the last.
+func (o *own) retire() bool {
+	o.mu.Lock()
+	defer o.mu.Unlock()
+	o.gone = o.calls > 0
+	return !o.gone
+}
+
+// expire is the timer's function: it ends the session if it has been idle for
+// long enough, else it looks again when it could be.
+func (o *own) expire() {
+	o.p.mu.Lock()
+	defer o.p.mu.Unlock()
+	if o.p.closed || o.p.by[o.server][o.client] != o {
+		return
+	}
+	since, idle := o.idleSince()
+	left := o.idleTimeout - time.Since(since)
+	if !idle {
+		left = o.idleTimeout
+	}
+	if left > 0 {
+		o.timer.Reset(left)
+		return
+	}
+	o.p.end(o, errOwnIdle)
+}
+
+// ownEar marks what a session sends as its own.
+type ownEar struct {
+	o *own
+	session.Handler
+}
+
+// Notification implements [session.Handler].
+func (e ownEar) Notification(n session.Notification) {
+	if n.Related != 0 {
+		n.Related += e.o.base
+	}
+	e.Handler.Notification(n)
+}
+
+// Request implements [session.Handler].
+func (e ownEar) Request(q session.ServerRequest) {
+	if q.Related != 0 {
+		q.Related += e.o.base
+	}
+	e.Handler.Request(q)
+}
+
+// ownLists is the lister of a client's session. The lists that clients see are
+// those of the shared session, which is asked to look again when a client's
+// session says that lists have changed.
+type ownLists struct{ o *own }
+
+// List implements [supervisor.Lister].
+func (l *ownLists) List(_ context.Context, s session.Session, which supervisor.Lists) error {
+	l.o.mu.Lock()
+	again := l.o.listed == s
+	l.o.listed = s
+	l.o.mu.Unlock()
+	if again && l.o.p.changed != nil {
+		l.o.p.changed(l.o.server, which)
+	}
+	return nil
+}
+
+// Withdraw implements [supervisor.Lister].
+func (*ownLists) Withdraw() {}
+
+// crowded stands for a session for which there is no room.
+type crowded struct {
+	server string
+	limit  int
+}
+
+func (crowded) Session() session.Session { return nil }
+
+func (c crowded) Call(context.Context, session.Request, supervisor.CallOptions) (session.Reply, error) {
+	return session.Reply{}, &relay.BusyError{Message: fmt.Sprintf(
+		"server %q has sessions for %d clients, and all are in use; try again later, or raise its max_sessions", c.server, c.limit)}
+}
