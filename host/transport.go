@@ -50,6 +50,7 @@ func (t *transport) resolve(ctx context.Context) error {
 		Server:             server.Name,
 		Kind:               server.Transport.Kind,
 		Config:             server.Transport.Config,
+		ProtocolVersion:    server.Protocol,
 		Isolate:            server.Isolate,
 		ClientCapabilities: relay.Capabilities(),
 		MaxMessageBytes:    uint64(server.MaxMessage),

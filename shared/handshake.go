@@ -51,6 +51,7 @@ type greeting struct {
 	client       json.RawMessage
 	capabilities json.RawMessage
 	discover     string // the version for server/discover, "" for none
+	preferred    bool   // the host asks for that version by name
 	initialize   string // the version to offer in initialize
 }
 
@@ -73,6 +74,7 @@ func newGreeting(open *transportpb.OpenSession) greeting {
 			g.initialize = v
 		}
 	}
+	g.preferred = open.ProtocolVersion >= discoverVersions[0]
 	if open.SkipDiscover {
 		g.discover = ""
 	}
@@ -113,8 +115,11 @@ type handshake struct {
 // is the plugin's [Discover].
 func (h *handshake) connect() (*transportpb.SessionInit, error) {
 	order := h.s.svc.discover
-	if h.s.hello.discover == "" {
+	switch {
+	case h.s.hello.discover == "":
 		order = DiscoverNever
+	case h.s.hello.preferred && order == DiscoverFallback:
+		order = DiscoverFirst
 	}
 	if err := h.dial(); err != nil {
 		return nil, err
@@ -165,6 +170,9 @@ func (h *handshake) discoverFirst() (*transportpb.SessionInit, error) {
 		return nil, end
 	}
 	h.s.about.Logger.Debug("no session by server/discover; trying initialize", "error", err)
+	if h.s.svc.discover == DiscoverFallback {
+		return nil, h.redial() // the refused request may have spoilt this connection
+	}
 	if _, ok := errors.AsType[*refusal](err); ok && !impatient {
 		return nil, nil
 	}

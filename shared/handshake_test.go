@@ -56,6 +56,8 @@ func TestHandshake(t *testing.T) {
 		return &EndError{Class: transportpb.SessionEnd_CLASS_AUTH, Message: "401"}
 	}
 
+	wanted := &transportpb.OpenSession{ProtocolVersion: "2026-07-28"}
+
 	for _, c := range []struct {
 		name    string
 		order   Discover
@@ -74,6 +76,10 @@ func TestHandshake(t *testing.T) {
 		{"discover refused by status", DiscoverFirst, nil, list(refusesByStatus), "2025-06-18", 0, false, 1, "server/discover initialize notifications/initialized"},
 		{"discover ignored", DiscoverFirst, nil, list(ignoresDiscover), "2025-06-18", 0, false, 2, "initialize notifications/initialized"},
 		{"discover kills", DiscoverFirst, nil, list(diesOnDiscover), "2025-06-18", 0, false, 2, "initialize notifications/initialized"},
+		{"modern wanted by name", DiscoverFallback, wanted, list(modern), "2026-07-28", 0, false, 1, "server/discover"},
+		{"modern wanted of a legacy server", DiscoverFallback, wanted, list(legacy), "2025-06-18", 0, false, 2, "initialize notifications/initialized"},
+		{"modern wanted and ignored", DiscoverFallback, wanted, list(ignoresDiscover), "2025-06-18", 0, false, 2, "initialize notifications/initialized"},
+		{"modern wanted where it has no place", DiscoverNever, wanted, list(legacy), "2025-06-18", 0, false, 1, "initialize notifications/initialized"},
 		{"skip discover", DiscoverFirst, &transportpb.OpenSession{SkipDiscover: true}, list(legacy), "2025-06-18", 0, false, 1, "initialize notifications/initialized"},
 		{"older version wanted", DiscoverFirst, &transportpb.OpenSession{ProtocolVersion: "2025-03-26"}, list(legacy), "2025-06-18", 0, false, 1, "initialize notifications/initialized"},
 		{"never", DiscoverNever, nil, list(modern), "", transportpb.SessionEnd_CLASS_PROTOCOL, false, 1, "initialize"},

@@ -91,6 +91,7 @@ type Server struct {
 	CallWait   time.Duration // how long a call waits for a session that is being made
 	KeepAlive  time.Duration // how often an idle session is checked; 0: never
 	MaxMessage int64         // the largest single message from the server, in bytes
+	Protocol   string        // the newest MCP version to offer to the server; "": as the transport does
 
 	// Session is "shared", one session for all clients, or "client", one for
 	// each client session besides. IdleTimeout and MaxSessions are for those.

@@ -104,6 +104,7 @@ server "tickets" {
   call_wait   = "3s"
   keep_alive  = "1m"
   max_message = 8192
+  protocol    = "2025-11-25"
 
   session      = "client"
   idle_timeout = "5m"
@@ -169,7 +170,7 @@ func TestEverything(t *testing.T) {
 	}
 	no := false
 	want := Server{
-		Name: "tickets", Enabled: true, Isolate: &no, CallWait: 3 * time.Second, KeepAlive: time.Minute, MaxMessage: 8192,
+		Name: "tickets", Enabled: true, Isolate: &no, CallWait: 3 * time.Second, KeepAlive: time.Minute, MaxMessage: 8192, Protocol: "2025-11-25",
 		Session: "client", IdleTimeout: 5 * time.Minute, MaxSessions: 7, Capabilities: []string{"elicitation.form", "elicitation.url", "sampling"},
 		Timeouts:  Timeouts{Connect: time.Second, Call: 2 * time.Second, List: 3 * time.Second, Health: 4 * time.Second, Close: 5 * time.Second},
 		Retry:     Retry{Base: 2 * time.Second, Max: 3 * time.Second, Budget: 2},

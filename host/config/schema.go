@@ -218,6 +218,7 @@ func (d *decoder) server(b *hcl.Block) Server {
 		duration("call_wait", &s.CallWait, time.Millisecond),
 		duration("keep_alive", &s.KeepAlive, 0),
 		size("max_message", &s.MaxMessage, 4<<10, 1<<30),
+		oneOf("protocol", &s.Protocol, "2026-07-28", "2025-11-25", "2025-06-18", "2025-03-26", "2024-11-05"),
 		oneOf("session", &s.Session, "shared", "client"),
 		first(duration("idle_timeout", &s.IdleTimeout, time.Second), &ofClients),
 		first(count("max_sessions", &s.MaxSessions, 1, 100_000), &ofClients),

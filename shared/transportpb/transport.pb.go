@@ -1011,6 +1011,7 @@ type OpenSession struct {
 	ClientInfo         []byte `protobuf:"bytes,3,opt,name=client_info,json=clientInfo,proto3" json:"client_info,omitempty"`
 	ClientCapabilities []byte `protobuf:"bytes,4,opt,name=client_capabilities,json=clientCapabilities,proto3" json:"client_capabilities,omitempty"`
 	// The newest MCP version to offer; empty: the newest that the plugin knows.
+	// 2026-07-28 by name is also to be tried first, whatever the plugin's order.
 	ProtocolVersion string `protobuf:"bytes,5,opt,name=protocol_version,json=protocolVersion,proto3" json:"protocol_version,omitempty"`
 	// Skip server/discover (protocol 2026-07-28) and begin with initialize. Set
 	// for servers known to die, lock or refuse initialize after a discover.
