@@ -2,6 +2,7 @@ package host
 
 import (
 	"context"
+	"errors"
 	"fmt"
 	"sync"
 	"time"
@@ -121,9 +122,9 @@ func (h *Host) worse(cfg *config.Config) bool {
 }
 
 func wrong(diags config.Diagnostics) *admin.Error {
-	e := &admin.Error{Code: admin.Refused, Message: "the configuration was refused", Diagnostics: diags.Lines(), Text: diags.String()}
+	e := &admin.Error{Code: admin.Refused, Message: "the configuration is wrong", Diagnostics: diags.Lines(), Text: diags.String()}
 	if err := diags.Err(); err != nil {
-		e.Message += ": " + err.Error()
+		e.Message = err.Error()
 	}
 	return e
 }
@@ -158,7 +159,7 @@ func (h *Host) apply(p *plan) error {
 		}
 		h.file, h.cfg, h.order = was.file, was.cfg, was.order
 		h.mu.Unlock()
-		return &admin.Error{Code: admin.Refused, Message: "the configuration was refused: " + err.Error()}
+		return &admin.Error{Code: admin.Refused, Message: err.Error()}
 	}
 	h.generation.Add(1)
 	h.redactor.Store(p.cfg)
@@ -220,6 +221,11 @@ func trouble(m *member) string {
 func (h *Host) refused(by string, err error) {
 	h.outcome.Store(&admin.Reloaded{At: time.Now(), By: by, Error: err.Error()})
 	h.log.Error("configuration refused; everything goes on as it was", "by", by, "error", err)
+	if e, ok := errors.AsType[*admin.Error](err); ok && len(e.Diagnostics) > 1 {
+		for _, line := range e.Diagnostics {
+			h.log.Error(line)
+		}
+	}
 	h.note("configuration refused, by "+by, err.Error())
 }
 
