@@ -140,8 +140,7 @@ func (g *Gateway) ServeHTTP(w http.ResponseWriter, r *http.Request) {
 	defer g.leave()
 	defer g.recover(w, r)
 
-	if reason := g.guard.refuse(r); reason != "" {
-		writeError(w, http.StatusForbidden, nil, jsonrpc.Errorf(codeServer, "%s", reason))
+	if !g.cors(w, r) {
 		return
 	}
 	name, ok := endpointName(r.URL.Path)
@@ -162,7 +161,7 @@ func (g *Gateway) ServeHTTP(w http.ResponseWriter, r *http.Request) {
 	case http.MethodDelete:
 		g.delete(w, r, name)
 	default:
-		methodNotAllowed(w, "GET, POST, DELETE")
+		methodNotAllowed(w, corsMethods)
 	}
 }
 

@@ -11,6 +11,7 @@ import (
 	"time"
 
 	"github.com/hermes-host/hermes-host/host/relay"
+	"github.com/hermes-host/hermes-host/host/session"
 	"github.com/hermes-host/hermes-host/internal/rawjson"
 	"github.com/hermes-host/hermes-host/shared/jsonrpc"
 )
@@ -85,6 +86,15 @@ func (s *legacySession) Notify(method string, params json.RawMessage) {
 	if !s.own.add(&jsonrpc.Message{Method: method, Params: params}) {
 		s.g.log.Debug("a notification was dropped", "session", s.tag(), "method", method)
 	}
+}
+
+// Request asks the client something that belongs to none of its requests, over
+// the session's own stream. The relay finds it by type assertion.
+func (s *legacySession) Request(ctx context.Context, method string, params json.RawMessage) (session.Reply, error) {
+	if !s.own.hasReader() {
+		return session.Reply{}, errNoWay
+	}
+	return s.asked.ask(ctx, method, params, s.own.add)
 }
 
 // tag is what logs show of the session: enough to tell sessions apart, not
