@@ -136,10 +136,11 @@ func Running(ctx context.Context) ([]*Client, []Info) {
 }
 
 // dirs returns where sockets of this user's hosts may be: the environment of
-// whoever asks may lack what the host's had.
+// whoever asks may lack the variable that the host's had, or have one that it
+// lacked.
 func dirs() []string {
 	places := []string{Dir(""), tempDir()}
-	if uid := os.Getuid(); uid >= 0 {
+	if uid := os.Getuid(); uid >= 0 && os.Getenv("XDG_RUNTIME_DIR") == "" {
 		places = append(places, filepath.Join("/run/user", strconv.Itoa(uid), dirName))
 	}
 	var own []string
