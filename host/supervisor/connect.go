@@ -216,6 +216,7 @@ func (s *Supervisor) renew(reason string, replace bool) {
 	case s.dial != nil && !s.dial.dropped || s.cur != nil:
 		s.pace.full()
 		s.again = true
+		s.publish()
 	default:
 		s.pace.full()
 		s.nextAt = time.Now()
