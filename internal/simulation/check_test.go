@@ -126,11 +126,14 @@ func (h *history) check() {
 			bad("the probe's slot is lost: %v", err)
 		}
 	}
-	if live, ok := s.sup.Session().(*sess); ok && live.early() {
+	if live, ok := s.sup.Session().(*sess); ok {
 		h.mu.Lock()
 		heard := h.heard[live.n]
 		h.mu.Unlock()
-		if heard < 2 {
+		if !live.called.Load() && st.Breaker.State != breaker.Closed {
+			bad("the breaker holds calls back from session %d, which none has reached", live.n)
+		}
+		if live.early() && heard < 2 {
 			bad("of 2 events that session %d sent before it was there %d came through", live.n, heard)
 		}
 	}

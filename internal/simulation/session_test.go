@@ -25,6 +25,8 @@ type sess struct {
 	ending  atomic.Pointer[session.End]
 	died    atomic.Int64 // when, in ns since the start; 0: it lives
 
+	called atomic.Bool // a caller's request came
+
 	crash   chan struct{} // closed when the server is gone and the plugin has not noticed
 	crashed sync.Once
 
@@ -43,6 +45,10 @@ func (s *sess) Info() session.Info {
 
 // Call implements session.Session.
 func (s *sess) Call(ctx context.Context, req session.Request) (session.Reply, error) {
+	kind, lists := listed[req.Method]
+	if !lists {
+		s.called.Store(true)
+	}
 	select {
 	case <-s.done:
 		if d := s.deadFor(); d > 0 {
@@ -56,7 +62,7 @@ func (s *sess) Call(ctx context.Context, req session.Request) (session.Reply, er
 	if ctx.Err() != nil {
 		return session.Reply{}, context.Cause(ctx)
 	}
-	if kind, ok := listed[req.Method]; ok {
+	if lists {
 		return s.list(ctx, kind)
 	}
 	return calls[s.w.now().call].play(ctx, s, req)
@@ -105,6 +111,12 @@ func (s *sess) Answer(json.RawMessage, session.Reply) error { return nil }
 
 // Healthy implements session.Session.
 func (s *sess) Healthy(ctx context.Context) error {
+	select {
+	case <-s.crash:
+		s.w.h.event("session %d is checked: its server is gone", s.n)
+		return session.Failuref(true, "broken pipe")
+	default:
+	}
 	m := healths[s.w.now().health]
 	s.w.h.event("session %d is checked: %s", s.n, m.name)
 	return m.play(ctx, s)

@@ -43,13 +43,7 @@ var steps = []struct {
 			s.change(kind)
 		}
 	}},
-	{3, func(h *history) {
-		n := []int{1, 1, 20}[h.rng.IntN(3)]
-		h.step("%d × reconnect", n)
-		for range n {
-			h.server().sup.Reconnect("the simulation")
-		}
-	}},
+	{3, (*history).reconnect},
 	{1, func(h *history) { h.step("an operator parks it"); h.server().sup.Park("the simulation") }},
 	{1, func(h *history) { h.step("a person authorizes it"); h.server().sup.Authorized() }},
 	{1, func(h *history) { h.step("somebody suspects it"); h.server().sup.Suspect() }},
@@ -91,6 +85,36 @@ func (h *history) pass() {
 	}
 	h.step("%s pass", d)
 	h.after(d)
+}
+
+// reconnect is an operator's word, or that of many. It causes an attempt at
+// once, unless something of the last is still there, with a full budget.
+func (h *history) reconnect() {
+	alone := h.rng.IntN(2) == 0
+	if alone {
+		h.after(0)
+	}
+	h.world.mu.Lock()
+	before := h.world.dials
+	h.world.mu.Unlock()
+	n := []int{1, 1, 20}[h.rng.IntN(3)]
+	h.step("%d × reconnect", n)
+	for range n {
+		h.server().sup.Reconnect("the simulation")
+	}
+	if !alone {
+		return
+	}
+	h.after(0)
+	st := h.server().sup.Status()
+	h.world.mu.Lock()
+	defer h.world.mu.Unlock()
+	if h.world.dials == before && h.world.open == 0 {
+		h.fault("a reconnect was asked for and nothing happens; %s, next attempt in %s", st.State, time.Until(st.NextAttempt))
+	}
+	if st.State == supervisor.Reconnecting && st.Left < budget-1 {
+		h.fault("a reconnect was asked for, and %d attempts are left", st.Left)
+	}
 }
 
 func (h *history) dies(how string, end *session.End) {

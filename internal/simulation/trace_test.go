@@ -48,7 +48,8 @@ func (h *history) found() []string {
 }
 
 // report tells the history: steps with the state that they met, what followed
-// indented below, equal lines counted.
+// indented below. Of equal lines of one instant, and of those that follow each
+// other, the first is there with their number.
 func (h *history) report(faults []string) string {
 	h.mu.Lock()
 	defer h.mu.Unlock()
@@ -60,32 +61,38 @@ func (h *history) report(faults []string) string {
 	if len(faults) > 0 {
 		fmt.Fprintf(&out, "again: go test ./internal/simulation -run TestSimulation -sim.first=%d -sim.seeds=1 -count=100 -failfast\n", h.seed)
 	}
-	step, prior, times := 0, line{}, 0
-	last := ""
-	flush := func() {
-		switch {
-		case times > 1:
-			fmt.Fprintf(&out, "%s (%d times until %s)\n", last, times, prior.at)
-		case times > 0:
-			out.WriteString(last + "\n")
-		}
+	type told struct {
+		line
+		text  string
+		times int
 	}
-	same := "" // as the line before, the time aside
+	var all []*told
+	instant := map[string]*told{}
+	step := 0
 	for _, l := range h.trace {
 		text := fmt.Sprintf(l.format, l.args...)
 		if l.state != "" {
 			step++
-			text = fmt.Sprintf("  %3d %-12s  %s", step, l.state, text)
-		} else {
-			text = fmt.Sprintf("  %16s      %s", "", text)
+			text = fmt.Sprintf("%3d %-12s  %s", step, l.state, text)
+			clear(instant)
+		} else if len(all) > 0 && all[len(all)-1].at != l.at && all[len(all)-1].text != text {
+			clear(instant)
 		}
-		if text != same {
-			flush()
-			last, same, times = fmt.Sprintf("%14s", l.at)+text, text, 0
+		if same := instant[text]; same != nil {
+			same.times++
+			continue
 		}
-		prior = l
-		times++
+		instant[text] = &told{l, text, 1}
+		all = append(all, instant[text])
 	}
-	flush()
+	for _, t := range all {
+		if t.state == "" {
+			t.text = fmt.Sprintf("%22s%s", "", t.text)
+		}
+		if t.times > 1 {
+			t.text += fmt.Sprintf(" (%d times)", t.times)
+		}
+		fmt.Fprintf(&out, "%14s  %s\n", t.at.Round(time.Microsecond), t.text)
+	}
 	return out.String()
 }
