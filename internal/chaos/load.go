@@ -82,7 +82,7 @@ func (l *load) one(c *client, s *server, random *rand.Rand, key string) {
 	case n < 45:
 	case n < 75:
 		tool = "count"
-		if !s.steady && random.IntN(10) == 0 {
+		if l.storm.Load() && !s.steady && random.IntN(10) == 0 {
 			a.Die = [...]string{"before", "after"}[random.IntN(2)]
 			l.rec.fault("crash in a write", s.name, a.Die+" it is done", true)
 		}
@@ -97,7 +97,7 @@ func (l *load) one(c *client, s *server, random *rand.Rand, key string) {
 		tool, a.Count = "notify", 200
 	case n < 94:
 		tool, a.Size = "flood", 1<<20
-	case n < 96 && !s.steady:
+	case n < 96 && l.storm.Load() && !s.steady:
 		tool = "crash"
 		l.rec.fault("crash in a call", s.name, "", true)
 	case n < 98:
