@@ -8,6 +8,11 @@ import (
 // template matches URIs against a URI template (RFC 6570). It is used to find
 // the server that a URI belongs to, which then decides for itself; so it errs
 // towards matching: variables are not told apart, nor modifiers heeded.
+//
+// Matchers that follow the RFC to the letter (such as uritemplate, which the
+// Go SDK uses) don't do for that: they refuse what an expansion would have
+// encoded, such as the colon in db://a:b for db://{table} or the space in
+// file:///a b.txt, and servers of other SDKs take those URIs.
 type template struct {
 	re *regexp.Regexp
 }
