@@ -8,7 +8,7 @@ import (
 
 // Whatever a server of some SDK would take for an expansion of its template
 // finds the way to that server.
-func TestTemplates(t *testing.T) {
+func TestTemplatesErrTowardsMatching(t *testing.T) {
 	for _, tt := range []struct {
 		template, uri string
 		want          bool
