@@ -108,7 +108,8 @@ func payload(b []byte) json.RawMessage {
 }
 
 // deliver gives queued messages to conn until the session ends. Requests get
-// the members of meta, unless that is nil.
+// the members of meta; if that is nil the session is of an older protocol, and
+// they lose those members that only the newer one knows.
 func (s *session) deliver(conn Conn, meta json.RawMessage) {
 	s.out.run(func(m outgoing) {
 		ctx := context.Context(s.ctx)
@@ -118,8 +119,12 @@ func (s *session) deliver(conn Conn, meta json.RawMessage) {
 				return
 			}
 		}
-		if meta != nil && m.msg.IsRequest() {
+		switch {
+		case !m.msg.IsRequest():
+		case meta != nil:
 			m.msg.Params = withMeta(m.msg.Params, meta)
+		default:
+			m.msg.Params = withoutMeta(m.msg.Params)
 		}
 		err := conn.Write(ctx, &m.msg)
 		if err == nil {

@@ -1,6 +1,7 @@
 package shared
 
 import (
+	"bytes"
 	"encoding/json"
 	"slices"
 
@@ -44,4 +45,18 @@ func withMeta(params, meta json.RawMessage) json.RawMessage {
 		return params
 	}
 	return out
+}
+
+// withoutMeta returns params without the members of _meta that a request of
+// protocol 2026-07-28 must carry, for a session of an older one. The host may
+// have made the request before it could know which session it would meet, and
+// servers of the MCP SDK for Go refuse what says another version than theirs.
+func withoutMeta(params json.RawMessage) json.RawMessage {
+	if !bytes.Contains(params, []byte(metaVersion)) || rawjson.Get(params, "_meta", metaVersion) == nil {
+		return params
+	}
+	for _, member := range []string{metaVersion, metaClient, metaCapabilities} {
+		params = rawjson.Delete(params, "_meta", member)
+	}
+	return params
 }
