@@ -11,8 +11,8 @@ import (
 func TestParkInsteadOfGivingUp(t *testing.T) {
 	t.Parallel()
 	over(t, numbers{cooldown: "1s", budget: 2}, func(t *testing.T, w *world) {
-		if got := w.tools(); got != 2 {
-			t.Fatalf("%d tools are listed, want 2", got)
+		if got := w.tools(); got != 3 {
+			t.Fatalf("%d tools are listed, want 3", got)
 		}
 		w.server.set(down)
 		from := w.mark()
@@ -28,8 +28,8 @@ func TestParkInsteadOfGivingUp(t *testing.T) {
 		w.want("", "read", "after the cooldown") // the name is still known
 		w.awaitState(from, "target", "ready")
 		w.awaitChange("the server is back")
-		if got := w.tools(); got != 2 {
-			t.Errorf("%d tools are listed, want 2", got)
+		if got := w.tools(); got != 3 {
+			t.Errorf("%d tools are listed, want 3", got)
 		}
 
 		// Parked again, and then shut down: what is withdrawn is withdrawn once.

@@ -39,6 +39,8 @@ const (
 	silent              // connected, answers ping and lists, but no call
 	down                // no session comes about: the process dies, or 503; old ones are refused as ever
 	hanging             // no session comes about: nothing is answered
+	held                // all that comes waits for another mood
+	deaf                // answers everything but ping
 	unauth              // 401 to every HTTP request
 )
 
@@ -46,13 +48,16 @@ const (
 type director struct {
 	url string
 
-	mu      sync.Mutex
-	mood    mood
-	pid     int // of the process that came last
-	begun   int // attempts to begin a session, as far as the server sees them
-	calls   int // tools/call that reached a server, answered or not
-	wire    int // processes started, or HTTP requests
-	changed chan struct{}
+	mu       sync.Mutex
+	mood     mood
+	pid      int // of the process that came last
+	begun    int // attempts to begin a session, as far as the server sees them
+	calls    int // tools/call that reached a server, answered or not
+	inits    int // sessions initialised
+	pings    int
+	silenced int // messages that got no answer
+	wire     int // processes started, or HTTP requests
+	changed  chan struct{}
 }
 
 func newDirector(t *testing.T) *director {
@@ -105,13 +110,35 @@ func (d *director) ServeHTTP(w http.ResponseWriter, r *http.Request) {
 		if stdio && method == "tools/call" {
 			d.calls++
 		}
-		if d.mood == silent && method == "tools/call" {
+		if method == "initialize" {
+			d.inits++
+		}
+		if method == "ping" {
+			d.pings++
+		}
+		d.tell()
+		for d.mood == held && r.Context().Err() == nil {
+			changed := d.changed
+			d.mu.Unlock()
+			select {
+			case <-changed:
+			case <-r.Context().Done():
+			}
+			d.mu.Lock()
+		}
+		if d.mood == silent && method == "tools/call" || d.mood == deaf && method == "ping" {
 			answer = "hang"
+			d.silenced++
 		}
 	}
+	d.tell()
+	fmt.Fprint(w, answer)
+}
+
+// tell wakes up those who wait for something to change. d.mu is held.
+func (d *director) tell() {
 	close(d.changed)
 	d.changed = make(chan struct{})
-	fmt.Fprint(w, answer)
 }
 
 // set changes the mood.
@@ -119,6 +146,14 @@ func (d *director) set(m mood) {
 	d.mu.Lock()
 	defer d.mu.Unlock()
 	d.mood = m
+	d.tell()
+}
+
+// sessions returns how many sessions were initialised so far.
+func (d *director) sessions() int {
+	d.mu.Lock()
+	defer d.mu.Unlock()
+	return d.inits
 }
 
 // counts returns what has reached the server so far.
@@ -131,6 +166,12 @@ func (d *director) counts() (begun, calls, wire int) {
 func (d *director) callCount() int {
 	_, calls, _ := d.counts()
 	return calls
+}
+
+func (d *director) unanswered() int {
+	d.mu.Lock()
+	defer d.mu.Unlock()
+	return d.silenced
 }
 
 // await waits until what the director has seen satisfies a condition, which
@@ -217,7 +258,8 @@ func (s script) ask(ctx context.Context, what, method, session string) string {
 	return string(answer)
 }
 
-// server offers one tool that may be repeated and one that may not.
+// server offers a tool that may be repeated, one that may not, and one whose
+// answer is an error.
 func (s script) server() *mcp.Server {
 	server := mcp.NewServer(&mcp.Implementation{Name: "script", Version: "1"}, nil)
 	pid := func(context.Context, *mcp.CallToolRequest) (*mcp.CallToolResult, error) {
@@ -226,6 +268,9 @@ func (s script) server() *mcp.Server {
 	object := json.RawMessage(`{"type":"object"}`)
 	server.AddTool(&mcp.Tool{Name: "read", InputSchema: object, Annotations: &mcp.ToolAnnotations{ReadOnlyHint: true}}, pid)
 	server.AddTool(&mcp.Tool{Name: "write", InputSchema: object}, pid)
+	server.AddTool(&mcp.Tool{Name: "fail", InputSchema: object}, func(context.Context, *mcp.CallToolRequest) (*mcp.CallToolResult, error) {
+		return &mcp.CallToolResult{IsError: true, Content: []mcp.Content{&mcp.TextContent{Text: "no such ticket"}}}, nil
+	})
 	server.AddReceivingMiddleware(func(next mcp.MethodHandler) mcp.MethodHandler {
 		return func(ctx context.Context, method string, req mcp.Request) (mcp.Result, error) {
 			if !strings.HasPrefix(method, "notifications/") && s.ask(ctx, askMessage, method, "") == "hang" {
@@ -279,7 +324,9 @@ func startScripted(t *testing.T, kind string) *scripted {
 	return s
 }
 
-func (s *scripted) env() []string { return []string{scriptEnv + "=" + s.url, scriptKind + "=" + s.kind} }
+func (s *scripted) env() []string {
+	return []string{scriptEnv + "=" + s.url, scriptKind + "=" + s.kind}
+}
 
 // kill ends the session as a crash does. Over http and sse another process
 // listens at the address at once, which knows no session.
@@ -326,4 +373,3 @@ func self(t *testing.T) string {
 	}
 	return path
 }
-

@@ -26,12 +26,17 @@ type numbers struct {
 	base     string // the first wait between attempts
 	budget   int
 	revive   string
+
+	connect   string // limit of an attempt
+	keepAlive string
+	health    string // limit of a check
 }
 
 // withDefaults returns numbers that keep whatever a test does not look at from
 // happening while it runs.
 func (n numbers) withDefaults() numbers {
-	for at, value := range map[*string]string{&n.call: "1s", &n.cooldown: "1h", &n.base: "50ms", &n.revive: "1h"} {
+	for at, value := range map[*string]string{&n.call: "1s", &n.cooldown: "1h", &n.base: "50ms", &n.revive: "1h",
+		&n.connect: "30s", &n.keepAlive: "0s", &n.health: "5s"} {
 		if *at == "" {
 			*at = value
 		}
@@ -45,8 +50,11 @@ func (n numbers) withDefaults() numbers {
 func (n numbers) String() string {
 	n = n.withDefaults()
 	return fmt.Sprintf(`
+  keep_alive = %q
   timeouts {
-    call = %q
+    call    = %q
+    connect = %q
+    health  = %q
   }
   breaker {
     threshold = 3
@@ -61,7 +69,7 @@ func (n numbers) String() string {
     min = %q
     max = "1h"
   }
-`, n.call, n.cooldown, n.base, n.base, n.budget, n.revive)
+`, n.keepAlive, n.call, n.connect, n.health, n.cooldown, n.base, n.base, n.budget, n.revive)
 }
 
 // over runs a test over each transport of the house.
