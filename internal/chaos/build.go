@@ -26,6 +26,9 @@ var programs = map[string]string{
 
 // build makes the programs in dir, those that are not there already.
 func build(ctx context.Context, dir string) error {
+	if err := os.MkdirAll(dir, 0o700); err != nil {
+		return err
+	}
 	for name, pkg := range programs {
 		out := filepath.Join(dir, name)
 		if _, err := os.Stat(out); err == nil {

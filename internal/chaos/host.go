@@ -44,8 +44,9 @@ type state struct {
 	lost time.Time
 }
 
-// startHost starts the host. Its log goes to a file in dir, too.
-func startHost(bin, dir, config string) (*hostProcess, error) {
+// startHost starts the host, with a directory for its sockets. Its log goes to a
+// file in dir, too.
+func startHost(program, dir, sockets, config string) (*hostProcess, error) {
 	path := filepath.Join(dir, "config.hcl")
 	if err := os.WriteFile(path, []byte(config), 0o600); err != nil {
 		return nil, err
@@ -55,13 +56,13 @@ func startHost(bin, dir, config string) (*hostProcess, error) {
 		return nil, err
 	}
 	h := &hostProcess{
-		cmd:     exec.Command(filepath.Join(bin, "hermes-host"), "run", "--config", path),
+		cmd:     exec.Command(program, "run", "--config", path),
 		log:     log,
 		ended:   make(chan struct{}),
 		changed: make(chan struct{}),
 		states:  map[string]state{},
 	}
-	h.cmd.Env = append(os.Environ(), "XDG_RUNTIME_DIR="+dir, "XDG_CONFIG_HOME="+dir,
+	h.cmd.Env = append(os.Environ(), "XDG_RUNTIME_DIR="+sockets, "XDG_CONFIG_HOME="+dir,
 		probe.EnvStacks+"="+filepath.Join(dir, "stacks"))
 	h.cmd.SysProcAttr = &syscall.SysProcAttr{Pdeathsig: syscall.SIGTERM}
 	stderr, err := h.cmd.StderrPipe()

@@ -6,10 +6,7 @@ import (
 	"context"
 	"fmt"
 	"maps"
-	"os"
-	"path/filepath"
 	"slices"
-	"strings"
 	"time"
 )
 
@@ -101,27 +98,4 @@ func settle(ctx context.Context, h *hostProcess, before level) (now level, above
 			return now, above, nil
 		}
 	}
-}
-
-// orphans returns processes of programs in some directories, as all of a run
-// are, that belong neither to the host nor to us.
-func orphans(h *hostProcess, dirs ...string) []process {
-	all := processes()
-	ours := map[int]bool{h.cmd.Process.Pid: true}
-	for _, root := range []int{h.cmd.Process.Pid, os.Getpid()} {
-		for _, p := range below(all, root) {
-			ours[p.pid] = true
-		}
-	}
-	return slices.DeleteFunc(all, func(p process) bool {
-		return ours[p.pid] || !slices.Contains(dirs, filepath.Dir(p.args[0]))
-	})
-}
-
-func describe(some []process) string {
-	var all []string
-	for _, p := range some {
-		all = append(all, fmt.Sprintf("%s (%d)", p.what(), p.pid))
-	}
-	return strings.Join(all, ", ")
 }

@@ -149,7 +149,7 @@ func (w *world) calm(ctx context.Context, l *load) error {
 		w.rec.violation("%v after the last client: %s", levelBound, what)
 	}
 	fmt.Printf("%10s  after the faults: %v\n", w.rec.since(), now)
-	if lost := orphans(w.host, w.dir, w.bin); len(lost) > 0 {
+	if lost := w.orphans(); len(lost) > 0 {
 		w.rec.violation("processes that nobody looks after: %s", describe(lost))
 	}
 	w.stopHost()

@@ -6,9 +6,11 @@ import (
 	"context"
 	"errors"
 	"fmt"
+	"io/fs"
 	"os"
 	"path/filepath"
 	"slices"
+	"strings"
 	"time"
 )
 
@@ -17,7 +19,7 @@ type world struct {
 	options
 	self string // this program, which servers and the line plugin run
 	dir  string // of this run: sockets, logs, the file of writes
-	bin  string // of the programs
+	bin  string // where the programs are built
 
 	servers []*server
 	host    *hostProcess
@@ -34,39 +36,52 @@ func newWorld(ctx context.Context, o options) (*world, error) {
 	if w.dir, err = os.MkdirTemp("", "chaos-"); err != nil { // short: paths of sockets have a limit
 		return nil, err
 	}
-	// Servers go on to be started from it when this program's own file has been
-	// replaced or removed.
-	if w.self, err = copySelf(w.dir); err != nil {
-		return w, err
-	}
 	if w.bin == "" {
-		w.bin = w.dir
+		w.bin = filepath.Join(w.dir, "built")
 	}
 	if w.bin, err = filepath.Abs(w.bin); err != nil {
-		return w, err
-	}
-	if err := os.MkdirAll(w.bin, 0o700); err != nil {
 		return w, err
 	}
 	fmt.Println("building, unless it is there already:", w.bin)
 	if err := build(ctx, w.bin); err != nil {
 		return w, err
 	}
+	// Everything runs from a directory of this run's own, by which its processes
+	// are known, and whatever becomes of the files that were built.
+	for name := range programs {
+		if err := copyProgram(filepath.Join(w.bin, name), w.program(name)); err != nil {
+			return w, err
+		}
+	}
+	self, err := os.Executable()
+	if err != nil {
+		return w, err
+	}
+	w.self = w.program("chaos")
+	if err := copyProgram(self, w.self); err != nil {
+		return w, err
+	}
+	if err := os.Mkdir(w.sockets(), 0o700); err != nil {
+		return w, err
+	}
 	return w, os.WriteFile(w.writes(), nil, 0o600)
 }
 
-func copySelf(dir string) (string, error) {
-	self, err := os.Executable()
+func copyProgram(from, to string) error {
+	program, err := os.ReadFile(from)
 	if err != nil {
-		return "", err
+		return err
 	}
-	program, err := os.ReadFile(self)
-	if err != nil {
-		return "", err
+	if err := os.MkdirAll(filepath.Dir(to), 0o700); err != nil {
+		return err
 	}
-	path := filepath.Join(dir, "chaos")
-	return path, os.WriteFile(path, program, 0o700)
+	return os.WriteFile(to, program, 0o700)
 }
+
+func (w *world) program(name string) string { return filepath.Join(w.dir, "bin", name) }
+
+// sockets is the host's directory for them.
+func (w *world) sockets() string { return filepath.Join(w.dir, "run") }
 
 func (w *world) writes() string { return filepath.Join(w.dir, "writes") }
 
@@ -82,7 +97,7 @@ func (w *world) start(ctx context.Context) error {
 		}
 		s.upstream = newUpstream(w.self, s.program(w.dir))
 	}
-	if w.host, err = startHost(w.bin, w.dir, configuration(w.servers, w.self, w.dir)); err != nil {
+	if w.host, err = startHost(w.program("hermes-host"), w.dir, w.sockets(), configuration(w.servers, w.self, w.dir)); err != nil {
 		return err
 	}
 	ctx, cancel := context.WithTimeoutCause(ctx, readyBound, errors.New("the servers are not ready"))
@@ -152,11 +167,38 @@ func (w *world) stopHost() {
 		w.rec.violation("the host's exit code is %d", code)
 	}
 	fmt.Printf("%10s  the host has stopped, in %v\n", w.rec.since(), time.Since(start).Round(time.Millisecond))
-	if lost := orphans(w.host, w.dir, w.bin); len(lost) > 0 {
+	if lost := w.orphans(); len(lost) > 0 {
 		w.rec.violation("left behind by the host: %s", describe(lost))
 	}
-	left, _ := filepath.Glob(filepath.Join(w.dir, "hermes-*", "*"))
-	if len(left) > 0 {
-		w.rec.violation("left behind by the host: %v", left)
+	if err := filepath.WalkDir(w.sockets(), func(path string, entry fs.DirEntry, err error) error {
+		if err == nil && entry.Type() == fs.ModeSocket {
+			w.rec.violation("left behind by the host: %s", path)
+		}
+		return err
+	}); err != nil {
+		w.rec.violation("looking at the host's directory: %v", err)
 	}
+}
+
+// orphans returns processes of this run that belong neither to the host nor to
+// us.
+func (w *world) orphans() []process {
+	all := processes()
+	ours := map[int]bool{w.host.cmd.Process.Pid: true}
+	for _, root := range []int{w.host.cmd.Process.Pid, os.Getpid()} {
+		for _, p := range below(all, root) {
+			ours[p.pid] = true
+		}
+	}
+	return slices.DeleteFunc(all, func(p process) bool {
+		return ours[p.pid] || filepath.Dir(p.args[0]) != filepath.Dir(w.self)
+	})
+}
+
+func describe(some []process) string {
+	var all []string
+	for _, p := range some {
+		all = append(all, fmt.Sprintf("%s (%d)", p.what(), p.pid))
+	}
+	return strings.Join(all, ", ")
 }

@@ -41,7 +41,8 @@ func init() {
 }
 
 func tell() {
-	debug.FreeOSMemory() // collects first
+	runtime.GC()         // what sync.Pools keep goes with the second collection
+	debug.FreeOSMemory() // which this is
 	var m runtime.MemStats
 	runtime.ReadMemStats(&m)
 	line, err := json.Marshal(Level{Message, runtime.NumGoroutine(), m.HeapAlloc})
