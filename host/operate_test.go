@@ -1,0 +1,108 @@
+package host
+
+import (
+	"errors"
+	"io"
+	"strings"
+	"testing"
+
+	"github.com/modelcontextprotocol/go-sdk/mcp"
+
+	"github.com/hermes-host/hermes-host/host/admin"
+)
+
+// TestOperator parks and reconnects a server over the admin socket, and sees
+// it happen.
+func TestOperator(t *testing.T) {
+	w := start(t, false, block("s", "s", "secret = \"very-secret-word\"", ""), block("off", "off", "", "enabled = false"))
+	ctx := t.Context()
+	c, err := admin.Shared(ctx, w.path)
+	if err != nil {
+		t.Fatal(err)
+	}
+	if err := c.Park(ctx, "s"); err != nil {
+		t.Fatal(err)
+	}
+	w.await("the park", func() bool { s := w.status("s"); return s.State == "parked" && !s.Catalog.Live })
+	if s := w.status("s"); s.NextAttempt != nil || !strings.Contains(s.Reason, "operator") || s.Sessions != 0 {
+		t.Errorf("parked: %+v", s)
+	}
+	if names, err := c.Reconnect(ctx); err != nil || len(names) != 1 || names[0] != "s" {
+		t.Errorf("reconnecting all: %q, %v", names, err)
+	}
+	w.await("the reconnect", func() bool { return w.status("s").State == "ready" })
+	if s := w.status("s"); s.Starts != 2 || s.Generation != 2 || s.Peer == nil {
+		t.Errorf("reconnected: %+v", s)
+	}
+
+	for name, want := range map[string]admin.Code{"x": admin.UnknownServer, "off": admin.Disabled} {
+		_, err := c.Reconnect(ctx, "s", name)
+		if e, ok := errors.AsType[*admin.Error](err); !ok || e.Code != want {
+			t.Errorf("reconnecting %s: %v", name, err)
+		}
+		if e, ok := errors.AsType[*admin.Error](c.Park(ctx, name)); !ok || e.Code != want {
+			t.Errorf("parking %s: %v", name, e)
+		}
+	}
+	if s := w.status("s"); s.Starts != 2 {
+		t.Errorf("a refused order had an effect: %+v", s)
+	}
+
+	var seen []string
+	if err := c.Events(ctx, admin.Query{Server: "s"}, func(e admin.Event) error {
+		seen = append(seen, e.From+" "+e.To)
+		return nil
+	}); err != nil {
+		t.Fatal(err)
+	}
+	if got, want := strings.Join(seen, ", "), "connecting ready, ready parked, parked reconnecting, reconnecting ready"; got != want {
+		t.Errorf("the events are %s; want %s", got, want)
+	}
+	lines := 0
+	if err := c.Logs(ctx, admin.Query{Server: "s"}, func(l admin.Line) error { lines++; return nil }); err != nil || lines < 3 {
+		t.Errorf("%d log lines, %v", lines, err)
+	}
+	if text := w.text(); strings.Contains(text, "very-secret-word") || !strings.Contains(text, "(sensitive)") {
+		t.Errorf("what operators see: %s", text)
+	}
+}
+
+// TestJoin lets a client in over the admin socket: it shares the servers with
+// those that come over HTTP, and hears when the host ends.
+func TestJoin(t *testing.T) {
+	w := start(t, false, block("s", "s", "", ""))
+	other := w.client()
+	c, err := admin.Shared(t.Context(), w.path)
+	if err != nil {
+		t.Fatal(err)
+	}
+	joint, err := c.Join(t.Context())
+	if err != nil {
+		t.Fatal(err)
+	}
+	in, clientOut := io.Pipe()
+	clientIn, out := io.Pipe()
+	piped := make(chan error, 1)
+	go func() {
+		piped <- joint.Pipe(t.Context(), in, out)
+		out.Close()
+		in.Close()
+	}()
+	session, err := mcp.NewClient(&mcp.Implementation{Name: "test", Version: "1"}, nil).
+		Connect(t.Context(), &mcp.IOTransport{Reader: clientIn, Writer: clientOut}, nil)
+	if err != nil {
+		t.Fatal(err)
+	}
+	joined := &client{ClientSession: session, t: t}
+	if a, b := joined.mark("s"), other.mark("s"); a != b {
+		t.Errorf("the joined client has %q, the other %q", a, b)
+	}
+	if n := w.host.Status().Clients; n != 1 { // the other's protocol knows no sessions
+		t.Errorf("%d clients have sessions, want 1", n)
+	}
+	w.stop()
+	if err := <-piped; err != admin.ErrHostGone {
+		t.Errorf("the host stopped: %v", err)
+	}
+	_ = session.Close() // its connection has gone
+}
