@@ -76,6 +76,9 @@ func (h *Host) compare(file *config.File, cfg *config.Config) *plan {
 		p.removed = append(p.removed, h.members[s.Name])
 	}
 	c.Order = !slices.Equal(before, after)
+	for _, name := range otherEndpoints(h.cfg.Endpoints, cfg.Endpoints) {
+		c.Live = append(c.Live, "endpoint "+name)
+	}
 	if cfg.Listen.Token != h.cfg.Listen.Token {
 		c.Live = append(c.Live, "listen token")
 	}
@@ -143,6 +146,19 @@ func attributes(a, b config.Transport) (names []string) {
 		}
 	}
 	return names
+}
+
+// otherEndpoints names the endpoints that are others, new or gone.
+func otherEndpoints(a, b []config.Endpoint) []string {
+	names := map[string]bool{}
+	for _, pair := range [][2][]config.Endpoint{{a, b}, {b, a}} {
+		for _, e := range pair[0] {
+			if !slices.ContainsFunc(pair[1], e.Equal) {
+				names[e.Name] = true
+			}
+		}
+	}
+	return slices.Sorted(maps.Keys(names))
 }
 
 // otherPlugins returns the kinds whose plugin is another, new or gone.

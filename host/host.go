@@ -79,6 +79,7 @@ type Host struct {
 	catalog  *catalog.Catalog
 	relay    *relay.Relay
 	gate     *supervisor.Gate
+	scopes   *scopes
 
 	life       context.Context // ends when the servers are to end
 	end        context.CancelFunc
@@ -143,9 +144,14 @@ func New(file *config.File, s Settings) (*Host, error) {
 	h.relay = relay.New(relay.Config{
 		Catalog:    h.catalog,
 		Lookup:     h.lookup,
+		Private:    h.private,
+		Left:       h.left,
 		Logger:     s.Logger.Named("relay"),
 		ServerInfo: implementation(s.Version),
 	})
+	h.scopes = &scopes{
+		scope: h.relay.Scope, changed: h.refresh, log: s.Logger, life: h.life, running: &h.running,
+	}
 	if s.Admin {
 		h.tapLog()
 	}

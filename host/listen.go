@@ -18,7 +18,7 @@ import (
 // then drains it.
 func (h *Host) listen(ctx context.Context, l net.Listener, g *gateway.Gateway) error {
 	mux := http.NewServeMux()
-	mux.Handle("/", h.authenticate(g))
+	mux.Handle("/", g.CORS(h.authenticate(g)))
 	mux.HandleFunc("GET /healthz", h.healthz)
 	mux.HandleFunc("GET /readyz", h.readyz)
 	server := g.Server()

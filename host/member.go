@@ -55,29 +55,36 @@ func (h *Host) member(file *config.File, cfg *config.Config, s config.Server) *m
 	}
 	m.server.Store(&s)
 	m.tap = &tap{next: h.relay.Lister(s.Name, handle), h: h, name: s.Name}
-	m.sup = supervisor.New(supervisor.Config{
-		Name:         s.Name,
-		Disabled:     !s.Enabled,
-		Transport:    &transport{m: m},
-		Handler:      ear{m, h.relay.HandlerOf(s.Name, m)},
-		Lister:       m.tap,
-		Gate:         h.gate,
-		Logger:       h.log,
-		OnTransition: m.transition,
-		Breaker:      breaker.Config{Threshold: s.Breaker.Threshold, Cooldown: s.Breaker.Cooldown},
-		Retry:        supervisor.Retry{Base: s.Retry.Base, Max: s.Retry.Max, Budget: s.Retry.Budget},
-		Revive:       supervisor.Revive{Min: s.Revive.Min, Max: s.Revive.Max},
-		CrashLoop:    supervisor.CrashLoop{Deaths: s.CrashLoop.Deaths, Window: s.CrashLoop.Window, Proven: s.CrashLoop.Proven},
+	sc := h.supervision(s)
+	sc.Disabled = !s.Enabled
+	sc.Transport = &transport{m: m}
+	sc.Handler = ear{m, h.relay.HandlerOf(s.Name, m)}
+	sc.Lister = m.tap
+	sc.OnTransition = m.transition
+	m.sup = supervisor.New(sc)
+	if !s.Enabled {
+		m.settle.Do(func() { close(m.settled) })
+	}
+	return m
+}
+
+// supervision is what the configuration of a server says about the care for
+// its sessions.
+func (h *Host) supervision(s config.Server) supervisor.Config {
+	return supervisor.Config{
+		Name:      s.Name,
+		Gate:      h.gate,
+		Logger:    h.log,
+		Breaker:   breaker.Config{Threshold: s.Breaker.Threshold, Cooldown: s.Breaker.Cooldown},
+		Retry:     supervisor.Retry{Base: s.Retry.Base, Max: s.Retry.Max, Budget: s.Retry.Budget},
+		Revive:    supervisor.Revive{Min: s.Revive.Min, Max: s.Revive.Max},
+		CrashLoop: supervisor.CrashLoop{Deaths: s.CrashLoop.Deaths, Window: s.CrashLoop.Window, Proven: s.CrashLoop.Proven},
 		Timeouts: supervisor.Timeouts{
 			Connect: s.Timeouts.Connect, List: s.Timeouts.List, Call: s.Timeouts.Call,
 			Close: s.Timeouts.Close, CallWait: s.CallWait, Health: s.Timeouts.Health,
 		},
 		KeepAlive: s.KeepAlive,
-	})
-	if !s.Enabled {
-		m.settle.Do(func() { close(m.settled) })
 	}
-	return m
 }
 
 // start runs the supervisor until the host stops or cancel is called. The

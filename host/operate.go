@@ -75,6 +75,7 @@ func (h *Host) Status() admin.Status {
 	for _, c := range h.catalog.Status() {
 		offers[c.Server] = c
 	}
+	own := h.scopes.counts()
 	h.mu.RLock()
 	defer h.mu.RUnlock()
 	if h.cfg != nil && h.begun != nil {
@@ -83,7 +84,9 @@ func (h *Host) Status() admin.Status {
 	s.Servers = make([]admin.Server, 0, len(h.order))
 	for _, server := range h.order {
 		if m := h.members[server.Name]; m != nil { // a new one, when it starts
-			s.Servers = append(s.Servers, m.status(offers[server.Name]))
+			now := m.status(offers[server.Name])
+			now.Sessions += own[server.Name]
+			s.Servers = append(s.Servers, now)
 		}
 	}
 	return s

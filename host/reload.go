@@ -4,6 +4,7 @@ import (
 	"context"
 	"errors"
 	"fmt"
+	"slices"
 	"sync"
 	"time"
 
@@ -172,6 +173,11 @@ func (h *Host) apply(p *plan) error {
 	if g := h.gateway.Load(); g != nil {
 		for _, m := range p.removed {
 			g.End(m.name)
+		}
+		for _, e := range was.cfg.Endpoints {
+			if !slices.ContainsFunc(p.cfg.Endpoints, func(o config.Endpoint) bool { return o.Name == e.Name }) {
+				g.End(e.Name)
+			}
 		}
 	}
 	h.mu.Lock()

@@ -21,10 +21,6 @@ import (
 type scopes struct {
 	// scope returns the relay's side of a client's own session.
 	scope func(server string, c relay.Client) relay.Scope
-	// build makes the supervisor of such a session, with the handler and the
-	// lister that are given. It is called under the lock of the scopes, and
-	// must not block. False: there is no such server.
-	build func(server string, c relay.Client, h session.Handler, l supervisor.Lister) (ownSettings, bool)
 	// changed is told that a client's session says that lists are different.
 	changed func(server string, which supervisor.Lists)
 	log     hclog.Logger
@@ -37,7 +33,12 @@ type scopes struct {
 	closed bool
 }
 
-// ownSettings is what build returns.
+// An ownBuilder makes the supervisor of a client's session, with the handler and
+// the lister that are given. It is called under the lock of the scopes, and must
+// not block.
+type ownBuilder func(session.Handler, supervisor.Lister) ownSettings
+
+// ownSettings is what an ownBuilder returns.
 type ownSettings struct {
 	sup         *supervisor.Supervisor
 	idleTimeout time.Duration
@@ -55,8 +56,8 @@ var (
 )
 
 // get returns the session of a client, and makes it if there is none. It does
-// not block.
-func (p *scopes) get(server string, c relay.Client) (relay.Server, bool) {
+// not block. False: there will be no more sessions.
+func (p *scopes) get(server string, c relay.Client, build ownBuilder) (relay.Server, bool) {
 	p.mu.Lock()
 	defer p.mu.Unlock()
 	if o := p.by[server][c.ID()]; o != nil {
@@ -71,11 +72,7 @@ func (p *scopes) get(server string, c relay.Client) (relay.Server, bool) {
 		p: p, server: server, client: c.ID(), scope: p.scope(server, c), base: p.last << 40,
 		idle: make(chan struct{}), since: time.Now(),
 	}
-	var ok bool
-	o.ownSettings, ok = p.build(server, c, ownEar{o, o.scope.Handler(o)}, o.scope.Lister(&ownLists{o: o}))
-	if !ok {
-		return nil, false
-	}
+	o.ownSettings = build(ownEar{o, o.scope.Handler(o)}, o.scope.Lister(&ownLists{o: o}))
 	if len(p.by[server]) >= o.maxSessions && !p.makeRoom(server) {
 		return crowded{server, o.maxSessions}, true
 	}
@@ -175,11 +172,19 @@ func (p *scopes) close() {
 	}
 }
 
-// count returns the number of clients' sessions with a server.
-func (p *scopes) count(server string) int {
+// counts returns how many sessions of clients are up, by server.
+func (p *scopes) counts() map[string]int {
 	p.mu.Lock()
 	defer p.mu.Unlock()
-	return len(p.by[server])
+	out := map[string]int{}
+	for server, all := range p.by {
+		for _, o := range all {
+			if o.Session() != nil {
+				out[server]++
+			}
+		}
+	}
+	return out
 }
 
 // own is one client's session with one server. It implements [relay.Server].

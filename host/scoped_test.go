@@ -155,14 +155,6 @@ func newScopedWorld(t *testing.T, idle time.Duration, most int) *scopedWorld {
 	w.end = cancel
 	w.p = &scopes{
 		scope: func(server string, c relay.Client) relay.Scope { return w.r.Scope(server, c) },
-		build: func(server string, c relay.Client, h session.Handler, l supervisor.Lister) (ownSettings, bool) {
-			return ownSettings{
-				sup: supervisor.New(supervisor.Config{
-					Name: server, Transport: scopedTransport{w, c.ID()}, Handler: h, Lister: l, Logger: hclog.NewNullLogger(),
-				}),
-				idleTimeout: idle, maxSessions: most,
-			}, true
-		},
 		changed: func(_ string, which supervisor.Lists) {
 			w.mu.Lock()
 			defer w.mu.Unlock()
@@ -178,7 +170,14 @@ func newScopedWorld(t *testing.T, idle time.Duration, most int) *scopedWorld {
 			if c == nil {
 				return sharedServer{}, true
 			}
-			return w.p.get(server, c)
+			return w.p.get(server, c, func(h session.Handler, l supervisor.Lister) ownSettings {
+				return ownSettings{
+					sup: supervisor.New(supervisor.Config{
+						Name: server, Transport: scopedTransport{w, c.ID()}, Handler: h, Lister: l, Logger: hclog.NewNullLogger(),
+					}),
+					idleTimeout: idle, maxSessions: most,
+				}
+			})
 		},
 	})
 	return w
@@ -239,8 +238,8 @@ func TestSessionsOfClients(t *testing.T) {
 		if got := w.call(&scopedClient{id: "m", version: "2026-07-28"}, "tools/call", `{"name":"x"}`); got != `{"session":"shared"}` {
 			t.Errorf("a stateless client got %s", got)
 		}
-		if len(w.of("a")) != 1 || len(w.of("b")) != 1 || w.p.count("s") != 2 {
-			t.Fatalf("%d sessions", w.p.count("s"))
+		if len(w.of("a")) != 1 || len(w.of("b")) != 1 || w.p.counts()["s"] != 2 {
+			t.Fatalf("%d sessions", w.p.counts()["s"])
 		}
 		e.Leave(a)
 		synctest.Wait()
@@ -412,7 +411,7 @@ func TestDroppedSessionsFinish(t *testing.T) {
 		w.p.drop("s", time.Minute, errors.New("changed"))
 		w.call(a, "tools/call", `{"name":"quick"}`)
 		all := w.of("a")
-		if len(all) != 2 || !all[0].open() || !all[1].open() || w.p.count("s") != 1 {
+		if len(all) != 2 || !all[0].open() || !all[1].open() || w.p.counts()["s"] != 1 {
 			t.Fatalf("%d sessions", len(all))
 		}
 		release <- struct{}{}

@@ -8,7 +8,6 @@ import (
 
 	"github.com/hermes-host/hermes-host/host/catalog"
 	"github.com/hermes-host/hermes-host/host/config"
-	"github.com/hermes-host/hermes-host/host/relay"
 )
 
 // errStopped says that nothing more can be started.
@@ -66,6 +65,9 @@ func (h *Host) present() error {
 	if err := h.catalog.SetServers(entries); err != nil {
 		return fmt.Errorf("preparing the catalog: %w", err)
 	}
+	if err := h.catalog.SetEndpoints(selections(h.cfg.Endpoints)); err != nil {
+		return fmt.Errorf("preparing the endpoints: %w", err)
+	}
 	return nil
 }
 
@@ -75,6 +77,7 @@ func (h *Host) stop() {
 	h.stopped = true
 	h.mu.Unlock()
 	h.stopping.Store(true)
+	h.scopes.close()
 	h.end()
 	h.reloading <- struct{}{} // what a reload has begun ends soon now
 	<-h.reloading
@@ -88,6 +91,7 @@ func (h *Host) remove(members []*member) {
 		m.retire(nil)
 	}
 	for _, m := range members {
+		h.scopes.drop(m.name, lastCallsRemoved, errRemoved)
 		h.running.Go(func() { m.finish(lastCallsRemoved, errRemoved) })
 	}
 	for _, m := range members {
@@ -141,6 +145,7 @@ func (h *Host) replace(old, m *member) string {
 	}
 	err := h.present()
 	h.mu.Unlock()
+	h.scopes.drop(m.name, lastCalls, errChanged)
 	h.running.Go(func() { old.finish(lastCalls, errChanged) })
 	if err != nil {
 		return err.Error()
@@ -148,14 +153,6 @@ func (h *Host) replace(old, m *member) string {
 	return trouble(m)
 }
 
-// lookup finds who looks after a server, for the relay.
-func (h *Host) lookup(server string, _ relay.Client) (relay.Server, bool) {
-	h.mu.RLock()
-	defer h.mu.RUnlock()
-	m, ok := h.members[server]
-	return m, ok
-}
-
 func filter(f config.Filter) catalog.Filter {
-	return catalog.Filter{Allow: f.Allow, Deny: f.Deny, Rename: f.Rename}
+	return catalog.Filter{Allow: f.Allow, Deny: f.Deny, Rename: f.Rename, Describe: f.Describe}
 }

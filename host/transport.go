@@ -14,8 +14,9 @@ import (
 // the secrets that no error may show, and a second chance for servers whose
 // plugin did not work when the file was read.
 type transport struct {
-	m     *member
-	inner session.Transport // nil until the server is resolved
+	m      *member
+	client relay.Client      // whose own session it is; nil: all clients'
+	inner  session.Transport // nil until the server is resolved
 }
 
 // Connect implements [session.Transport].
@@ -52,7 +53,8 @@ func (t *transport) resolve(ctx context.Context) error {
 		Config:             server.Transport.Config,
 		ProtocolVersion:    server.Protocol,
 		Isolate:            server.Isolate,
-		ClientCapabilities: relay.Capabilities(),
+		ClientCapabilities: t.declares(server),
+		ClientInfo:         t.introduces(),
 		MaxMessageBytes:    uint64(server.MaxMessage),
 	})
 	return nil

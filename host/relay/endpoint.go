@@ -86,16 +86,13 @@ func (e *endpoint) Leave(c Client) {
 		return
 	}
 	for _, server := range e.cat.View().Servers() {
-		if e.r.private(server, c) {
-			e.r.unlink(server, c)
-			continue
-		}
 		l := e.r.link(server, nil)
 		e.r.forget(l, c)
 		if was.level.Load() != 0 {
 			e.r.relevel(l)
 		}
 	}
+	e.r.unlink(c)
 	if e.r.cfg.Left != nil {
 		e.r.cfg.Left(c)
 	}

@@ -2,6 +2,7 @@ package relay
 
 import (
 	"encoding/json"
+	"maps"
 
 	"github.com/hermes-host/hermes-host/host/catalog"
 	"github.com/hermes-host/hermes-host/host/session"
@@ -85,11 +86,14 @@ func (r *Relay) audience(l *link) []*joined {
 	return all
 }
 
-// unlink forgets what was kept for a client's own session with a server.
-func (r *Relay) unlink(server string, c Client) {
+// unlink forgets what was kept for a client's own sessions.
+func (r *Relay) unlink(c Client) {
+	if r.cfg.Private == nil {
+		return
+	}
 	r.mu.Lock()
 	defer r.mu.Unlock()
-	delete(r.links, place{server, c.ID()})
+	maps.DeleteFunc(r.links, func(at place, _ *link) bool { return at.client == c.ID() })
 }
 
 // A Scope is the relay's side of one client's own session with a server, for
