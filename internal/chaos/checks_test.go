@@ -101,11 +101,11 @@ func TestJudge(t *testing.T) {
 }
 
 func TestLevels(t *testing.T) {
-	before := level{processes: map[string]int{"server a": 1}, goroutines: 300, descriptors: 80, heap: 6, resident: 40}
+	before := level{processes: map[string]int{"server a": 1}, goroutines: 300, descriptors: 80, heap: 6, own: 20}
 	if above := before.above(before); len(above) > 0 {
 		t.Errorf("above itself: %q", above)
 	}
-	after := level{processes: map[string]int{"server a": 2, "server b": 1}, goroutines: 310, descriptors: 90, heap: 20, resident: 60}
+	after := level{processes: map[string]int{"server a": 2, "server b": 1}, goroutines: 310, descriptors: 90, heap: 20, own: 30}
 	if above := after.above(before); len(above) != 6 {
 		t.Errorf("got %q, want six complaints", above)
 	}

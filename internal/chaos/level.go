@@ -18,6 +18,7 @@ type level struct {
 	threads     int
 	heap        float64 // MiB that live after a collection
 	resident    float64 // MiB
+	own         float64 // MiB of these that are no pages of the program's file
 }
 
 // measure has the host settle and looks at it.
@@ -34,6 +35,7 @@ func measure(ctx context.Context, h *hostProcess) (level, error) {
 		descriptors: descriptors(pid),
 		threads:     status(pid, "Threads"),
 		resident:    float64(status(pid, "VmRSS")) / 1024,
+		own:         float64(status(pid, "RssAnon")) / 1024,
 	}
 	for _, p := range below(processes(), pid) {
 		l.processes[p.what()]++
@@ -42,12 +44,13 @@ func measure(ctx context.Context, h *hostProcess) (level, error) {
 }
 
 // What levels may be above those before the faults. Processes must be the same.
-// Threads are not judged: Go's runtime never ends those that it has once needed.
+// Not judged are threads, since Go's runtime never ends those that it has once
+// needed, and pages of the program's file, which come in as code is used.
 const (
 	moreGoroutines  = 4
 	moreDescriptors = 4
 	moreHeap        = 4.0  // MiB
-	moreResident    = 0.25 // of what it was
+	moreOwn         = 0.25 // of what it was
 )
 
 // above says what is not back at the level before.
@@ -69,8 +72,8 @@ func (l level) above(before level) []string {
 	if l.heap > before.heap+moreHeap {
 		all = append(all, fmt.Sprintf("%.1f MiB of live heap instead of %.1f", l.heap, before.heap))
 	}
-	if l.resident > before.resident*(1+moreResident) {
-		all = append(all, fmt.Sprintf("%.1f MiB of resident memory instead of %.1f", l.resident, before.resident))
+	if l.own > before.own*(1+moreOwn) {
+		all = append(all, fmt.Sprintf("%.1f MiB of resident memory of its own instead of %.1f", l.own, before.own))
 	}
 	return all
 }

@@ -104,7 +104,8 @@ func descriptors(pid int) int {
 	return len(entries)
 }
 
-// status returns a number from /proc/PID/status: Threads, or VmRSS in KiB.
+// status returns a number from /proc/PID/status: Threads, or VmRSS and
+// RssAnon in KiB.
 func status(pid int, key string) int {
 	data, _ := os.ReadFile(fmt.Sprintf("/proc/%d/status", pid))
 	for line := range strings.Lines(string(data)) {

@@ -14,8 +14,8 @@ func (l level) String() string {
 	for _, count := range l.processes {
 		n += count
 	}
-	return fmt.Sprintf("%d processes, %d goroutines, %d descriptors, %d threads, %.1f MiB live, %.1f MiB resident",
-		n, l.goroutines, l.descriptors, l.threads, l.heap, l.resident)
+	return fmt.Sprintf("%d processes, %d goroutines, %d descriptors, %d threads, %.1f MiB live, %.1f MiB resident, %.1f of its own",
+		n, l.goroutines, l.descriptors, l.threads, l.heap, l.resident, l.own)
 }
 
 // line is the state of a run in one line.
