@@ -1,0 +1,210 @@
+package main
+
+import (
+	"bufio"
+	"context"
+	"fmt"
+	"io"
+	"os"
+	"path/filepath"
+	"strings"
+	"testing"
+	"time"
+
+	"github.com/hashicorp/go-hclog"
+
+	"github.com/hermes-host/hermes-host/host/admin"
+)
+
+// operated is a host that operators can ask. It does nothing.
+type operated struct {
+	events *admin.Feed[admin.Event]
+	logs   *admin.Feed[admin.Line]
+	status admin.Status
+}
+
+func (o *operated) Info() admin.Info                 { return o.status.Host }
+func (o *operated) Status() admin.Status             { return o.status }
+func (o *operated) Events() *admin.Feed[admin.Event] { return o.events }
+func (o *operated) Logs() *admin.Feed[admin.Line]    { return o.logs }
+func (o *operated) Joinable() error                  { return nil }
+
+func (o *operated) Reconnect(_ string, servers ...string) ([]string, error) {
+	if len(servers) == 0 {
+		return []string{"files", "tickets"}, nil
+	}
+	return servers, admin.Known(o.status, servers[0])
+}
+
+func (o *operated) Park(_, server string) error { return admin.Known(o.status, server) }
+
+func (o *operated) Reload(_ context.Context, _ string, dryRun bool) (admin.Changes, error) {
+	if !dryRun {
+		return admin.Changes{}, &admin.Error{Code: admin.Refused, Message: "wrong", Text: "Error: it is wrong\n"}
+	}
+	return admin.Changes{
+		DryRun: true, Added: []string{"new"}, Removed: []string{"old"}, Restart: []string{"listen address"},
+		Replaced: []admin.Change{{Server: "files", Settings: []string{"transport url", "timeouts"}}},
+		Updated:  []admin.Change{{Server: "tickets", Settings: []string{"tools"}}},
+	}, nil
+}
+
+// Join answers the first line and ends.
+func (o *operated) Join(_ context.Context, conn io.ReadWriteCloser) error {
+	line, err := bufio.NewReader(conn).ReadString('\n')
+	if err != nil {
+		return err
+	}
+	_, err = fmt.Fprint(conn, "you said "+line)
+	return err
+}
+
+// operate runs a host that operators can ask, and returns the path of its
+// configuration.
+func operate(t *testing.T) string {
+	t.Helper()
+	run, err := os.MkdirTemp("", "h") // t.TempDir is too long for sockets
+	if err != nil {
+		t.Fatal(err)
+	}
+	t.Cleanup(func() { os.RemoveAll(run) })
+	t.Setenv("XDG_RUNTIME_DIR", run)
+	t.Setenv("TMPDIR", run) // no other host of this machine is found
+	t.Setenv("XDG_CONFIG_HOME", t.TempDir())
+	path := filepath.Join(t.TempDir(), "config.hcl")
+	if err := os.WriteFile(path, []byte("# nothing\n"), 0o600); err != nil {
+		t.Fatal(err)
+	}
+	at := time.Now().Add(-90 * time.Second)
+	soon := time.Now().Add(time.Hour + 5*time.Minute + 30*time.Second)
+	o := &operated{events: admin.NewFeed[admin.Event](5), logs: admin.NewFeed[admin.Line](5), status: admin.Status{
+		Host:  admin.Info{Version: "v9", PID: 42, Config: path, URL: "http://127.0.0.1:7717/mcp", Started: at},
+		Ready: true, Clients: 2,
+		Servers: []admin.Server{
+			{
+				Name: "files", Transport: "stdio", State: "ready", Since: at, Reason: "session initialised and listed", Left: 5,
+				Sessions: 1, Starts: 3, Breaker: admin.Breaker{State: "closed"},
+				Calls: admin.Calls{Total: 10, Failed: 2, InFlight: 1}, Catalog: admin.Catalog{Live: true, Tools: 7},
+			},
+			{
+				Name: "tickets", Transport: "http", State: "parked", Since: at, Reason: "refused\x1b[2J\nconnection", NextAttempt: &soon,
+				Breaker: admin.Breaker{State: "open", RetryAfter: 12},
+				Catalog: admin.Catalog{Quarantined: []admin.Problem{{List: "tools", Name: "odd", Reason: "its schema is no object"}}},
+			},
+		},
+	}}
+	o.events.Add(func(seq uint64) admin.Event {
+		next := at.Add(2 * time.Second)
+		return admin.Event{Seq: seq, At: at, Server: "files", From: "ready", To: "reconnecting", Reason: "it died", Error: "exit 3", Next: &next}
+	})
+	o.logs.Add(func(seq uint64) admin.Line {
+		return admin.Line{Seq: seq, At: at, Level: "debug", Server: "files", Message: "the server's stderr", Fields: []admin.Field{{Key: "line", Value: "two words"}}}
+	})
+	socket, err := admin.Listen(admin.Dir(""), path, true)
+	if err != nil {
+		t.Fatal(err)
+	}
+	ctx, cancel := context.WithCancel(context.Background())
+	done := make(chan error, 1)
+	go func() { done <- admin.Serve(ctx, socket.Listener, o, hclog.NewNullLogger()) }()
+	t.Cleanup(func() {
+		cancel()
+		if err := <-done; err != nil {
+			t.Error(err)
+		}
+		socket.Close()
+	})
+	return path
+}
+
+// TestOperatorCommands runs each command and looks at what it prints.
+func TestOperatorCommands(t *testing.T) {
+	path := operate(t)
+	for _, tt := range []struct {
+		args string
+		code int
+		want []string // in stdout and stderr
+	}{
+		{"status", 0, []string{
+			"hermes-host v9, ready at http://127.0.0.1:7717/mcp, up 1m3", "process 42, 2 clients",
+			"SERVER   TRANSPORT  STATE   SINCE  LEFT  NEXT   BREAKER   SESSIONS  CALLS   TOOLS  WHY",
+			"files    stdio      ready   1m3", "closed    1/3       10/2/1  7      session initialised and listed",
+			"tickets  http       parked  1m3", "1h05m  open 12s  0/0       0/0/0   0      refused[2J connection",
+		}},
+		{"status tickets", 0, []string{"state         parked for 1m3", "next attempt  in 1h05m", `left out      tools "odd": its schema is no object`}},
+		{"status tickets -o json", 0, []string{`"name": "tickets"`, `"retryAfterSeconds": 12`}},
+		{"status tickts", 1, []string{`there is no server "tickts"; did you mean tickets?`}},
+		{"status a b", 2, []string{"accepts at most 1 arg"}},
+		{"reconnect --all", 0, []string{"files: reconnect requested\ntickets: reconnect requested\n"}},
+		{"reconnect", 2, []string{"name the servers, or use --all"}},
+		{"reconnect x", 1, []string{`there is no server "x"; the servers are files, tickets`}},
+		{"park files", 0, []string{`files: parked until "hermes-host reconnect files"`}},
+		{"reload", 1, []string{"Error: it is wrong\nhermes-host: the configuration was refused"}},
+		{"reload --dry-run", 0, []string{
+			"- old: removed\n+ new: added\n~ files: new session (transport url, timeouts)\n~ tickets: lists only (tools)\n" +
+				"! listen address: needs a restart of the host\nnothing was applied: this was a dry run\n",
+		}},
+		{"events", 0, []string{" files: ready -> reconnecting: it died (exit 3); next attempt in 2s\n"}},
+		{"events tickets -o json", 0, nil},
+		{"events -n -1", 2, []string{"--last"}},
+		{"logs files", 0, []string{` [DEBUG] files: the server's stderr line="two words"` + "\n"}},
+		{"logs -o json", 0, []string{`"fields":[{"key":"line","value":"two words"}]}` + "\n"}},
+		{"status -c /no/such/file.hcl", 4, []string{"no host is running with /no/such/file.hcl; these are:", path}},
+		{"status --socket /no/such.sock", 4, []string{"asking the host at /no/such.sock"}},
+	} {
+		var out strings.Builder
+		if code := execute(t.Context(), strings.Fields(tt.args), strings.NewReader(""), &out, &out); code != tt.code {
+			t.Errorf("%s: exit code %d, want %d", tt.args, code, tt.code)
+		}
+		for _, want := range tt.want {
+			if !strings.Contains(out.String(), want) {
+				t.Errorf("%s printed\n%s\nwithout %q", tt.args, out.String(), want)
+			}
+		}
+		if tt.want == nil && out.Len() > 0 {
+			t.Errorf("%s printed %q", tt.args, out.String())
+		}
+	}
+}
+
+// TestNoHost tells that no host runs by exit code 4.
+func TestNoHost(t *testing.T) {
+	t.Setenv("XDG_RUNTIME_DIR", t.TempDir())
+	t.Setenv("TMPDIR", t.TempDir())
+	t.Setenv("XDG_CONFIG_HOME", t.TempDir())
+	for _, args := range []string{"status", "reconnect --all", "park x", "reload", "logs", "events -f"} {
+		var out strings.Builder
+		code := execute(t.Context(), strings.Fields(args), strings.NewReader(""), &out, &out)
+		if code != exitUnreachable || !strings.Contains(out.String(), `no host is running; start one with "hermes-host run"`) {
+			t.Errorf("%s: exit code %d, %q", args, code, out.String())
+		}
+	}
+}
+
+// TestStdioJoins carries bytes to a running host, and fails when that ends.
+func TestStdioJoins(t *testing.T) {
+	path := operate(t)
+	in, typing := io.Pipe()
+	defer typing.Close()
+	go fmt.Fprintln(typing, "hello")
+	var out, log strings.Builder
+	code := execute(t.Context(), []string{"stdio", "-c", path}, in, &out, &log)
+	if code != exitError || out.String() != "you said hello\n" {
+		t.Errorf("exit code %d, output %q", code, out.String())
+	}
+	for _, want := range []string{"joined a running host", "of another version", "has ended; restart the client"} {
+		if !strings.Contains(log.String(), want) {
+			t.Errorf("the log is without %q:\n%s", want, log.String())
+		}
+	}
+}
+
+func TestSpan(t *testing.T) {
+	for d, want := range map[time.Duration]string{
+		-time.Second: "0s", 140 * time.Millisecond: "100ms", 61 * time.Second: "1m1s", 90 * time.Minute: "1h30m", 50 * time.Hour: "2d02h",
+	} {
+		if got := span(d); got != want {
+			t.Errorf("%v: %q, want %q", d, got, want)
+		}
+	}
+}
