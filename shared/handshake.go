@@ -83,8 +83,19 @@ func newGreeting(open *transportpb.OpenSession) greeting {
 
 // A refusal is a server's answer to the handshake that is no agreement.
 type refusal struct {
-	message string
-	code    int64 // of the JSON-RPC error; 0 if the answer was none
+	message   string
+	code      int64    // of the JSON-RPC error; 0 if the answer was none
+	supported []string // the versions that it names
+}
+
+// refused makes a refusal of an error answer. Its data name the versions that
+// the server speaks, if the trouble is one with versions (SEP-2575; before,
+// the specification's lifecycle).
+func refused(what string, e *jsonrpc.Error) *refusal {
+	r := &refusal{message: fmt.Sprintf("the server %s: %v", what, e), code: e.Code}
+	// Other data mean something else.
+	_ = json.Unmarshal(rawjson.Get(e.Data, "supported"), &r.supported)
+	return r
 }
 
 // Error returns the message.
@@ -131,6 +142,12 @@ func (h *handshake) connect() (*transportpb.SessionInit, error) {
 		}
 	}
 	init, err := h.initialize()
+	if refused, ok := errors.AsType[*refusal](err); ok && h.settleFor(refused.supported) {
+		if err := h.redial(); err != nil {
+			return nil, err
+		}
+		init, err = h.initialize()
+	}
 	refused, ok := errors.AsType[*refusal](err)
 	if !ok {
 		return init, err
@@ -151,6 +168,19 @@ func (h *handshake) connect() (*transportpb.SessionInit, error) {
 		}
 	}
 	return nil, refused.end()
+}
+
+// settleFor chooses the newest version to offer in initialize among those that
+// the server has named. False: there is none, or it was the one offered.
+func (h *handshake) settleFor(supported []string) bool {
+	for _, version := range initializeVersions {
+		if slices.Contains(supported, version) {
+			was := h.s.hello.initialize
+			h.s.hello.initialize = version
+			return version != was
+		}
+	}
+	return false
 }
 
 // discoverFirst returns nothing at all if initialize is to be tried next, on
@@ -244,6 +274,11 @@ func (h *handshake) discover() (*transportpb.SessionInit, error) {
 		return nil, fmt.Errorf("making the parameters of server/discover: %w", err)
 	}
 	result, err := h.exchange(discoverID, "server/discover", params)
+	if refused, ok := errors.AsType[*refusal](err); ok && slices.Contains(refused.supported, version) {
+		// It speaks the version after all, as a cluster does in the middle of
+		// its update.
+		result, err = h.exchange(discoverID, "server/discover", params)
+	}
 	if err != nil {
 		return nil, err
 	}
@@ -288,12 +323,12 @@ func (h *handshake) exchange(id json.RawMessage, method string, params json.RawM
 			return nil, err
 		case in.IsResponse() && string(in.ID) != string(id):
 			if in.ID == nil && in.Error != nil {
-				return nil, &refusal{message: fmt.Sprintf("the server can't read %s: %v", method, in.Error), code: in.Error.Code}
+				return nil, refused("can't read "+method, in.Error)
 			}
 		case in.Failure != nil:
 			return nil, in.Failure
 		case in.IsResponse() && in.Error != nil:
-			return nil, &refusal{message: fmt.Sprintf("the server refuses %s: %v", method, in.Error), code: in.Error.Code}
+			return nil, refused("refuses "+method, in.Error)
 		case in.IsResponse():
 			return in.Result, nil
 		case in.IsRequest() && in.Method == "ping":

@@ -52,6 +52,21 @@ func TestHandshake(t *testing.T) {
 			return nil
 		}
 	}
+	hesitates := func(c *fakeConn, m *jsonrpc.Message) error {
+		if m.Method == "server/discover" && len(c.sent()) == 1 {
+			c.reply(`{"jsonrpc":"2.0","id":` + string(m.ID) + `,"error":{"code":-32022,"message":"no","data":{"supported":["2026-07-28"]}}}`)
+			return nil
+		}
+		return modern(c, m)
+	}
+	strict := func(c *fakeConn, m *jsonrpc.Message) error {
+		if m.Method == "initialize" && !strings.Contains(string(m.Params), "2025-06-18") {
+			c.reply(`{"jsonrpc":"2.0","id":` + string(m.ID) + `,"error":{"code":-32602,"message":"Unsupported protocol version","data":{"supported":["2024-11-05","2025-06-18"]}}}`)
+			return nil
+		}
+		return legacy(c, m)
+	}
+	stubborn := answers(`{"jsonrpc":"2.0","id":ID,"error":{"code":-32022,"message":"no","data":{"supported":["2026-07-28","2025-11-25"]}}}`)
 	wantsAuth := func(*fakeConn, *jsonrpc.Message) error {
 		return &EndError{Class: transportpb.SessionEnd_CLASS_AUTH, Message: "401"}
 	}
@@ -80,6 +95,9 @@ func TestHandshake(t *testing.T) {
 		{"modern wanted of a legacy server", DiscoverFallback, wanted, list(legacy), "2025-06-18", 0, false, 2, "initialize notifications/initialized"},
 		{"modern wanted and ignored", DiscoverFallback, wanted, list(ignoresDiscover), "2025-06-18", 0, false, 2, "initialize notifications/initialized"},
 		{"modern wanted where it has no place", DiscoverNever, wanted, list(legacy), "2025-06-18", 0, false, 1, "initialize notifications/initialized"},
+		{"refused and then not", DiscoverFirst, nil, list(hesitates), "2026-07-28", 0, false, 1, "server/discover server/discover"},
+		{"an older version named", DiscoverFallback, nil, list(strict), "2025-06-18", 0, false, 2, "initialize notifications/initialized"},
+		{"named and refused again", DiscoverFirst, nil, list(stubborn), "", transportpb.SessionEnd_CLASS_PROTOCOL, false, 1, "server/discover server/discover initialize"},
 		{"skip discover", DiscoverFirst, &transportpb.OpenSession{SkipDiscover: true}, list(legacy), "2025-06-18", 0, false, 1, "initialize notifications/initialized"},
 		{"older version wanted", DiscoverFirst, &transportpb.OpenSession{ProtocolVersion: "2025-03-26"}, list(legacy), "2025-06-18", 0, false, 1, "initialize notifications/initialized"},
 		{"never", DiscoverNever, nil, list(modern), "", transportpb.SessionEnd_CLASS_PROTOCOL, false, 1, "initialize"},
