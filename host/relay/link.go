@@ -22,6 +22,7 @@ type link struct {
 	byID    map[uint64]*call             // by the id of the request upstream
 	byToken map[uint64]*call             // by our progress token
 	subs    map[string]map[string]Client // subscribers by URI and client id
+	listens map[string]*listening        // subscriptions at servers of 2026-07-28, by URI
 	asking  map[*question]struct{}       // open questions to clients
 	told    session.Session              // the one that has been told what follows
 	at      level                        // the log level that it was told; 0 is none
@@ -57,7 +58,7 @@ func (r *Relay) link(server string, owner Client) *link {
 		l = &link{
 			server: server, owner: owner,
 			calls: map[*call]struct{}{}, byID: map[uint64]*call{}, byToken: map[uint64]*call{},
-			subs: map[string]map[string]Client{}, asking: map[*question]struct{}{}, turn: make(chan struct{}, 1),
+			subs: map[string]map[string]Client{}, listens: map[string]*listening{}, asking: map[*question]struct{}{}, turn: make(chan struct{}, 1),
 		}
 		r.links[at] = l
 	}

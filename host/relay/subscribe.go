@@ -26,7 +26,7 @@ func (e *endpoint) subscribe(ctx context.Context, c Call) session.Reply {
 	if bad != nil {
 		return failed(bad)
 	}
-	_, l, bad := e.find(server, c.Client)
+	srv, l, bad := e.find(server, c.Client)
 	if bad != nil {
 		return failed(bad)
 	}
@@ -39,7 +39,12 @@ func (e *endpoint) subscribe(ctx context.Context, c Call) session.Reply {
 	if !ok {
 		return failed(jsonrpc.Errorf(codeUnavailable, "server %q has as many resource subscriptions as the host keeps", server))
 	}
-	reply := e.forward(ctx, c, p, server, true)
+	var reply session.Reply
+	if s := srv.Session(); listens(s) {
+		reply = e.r.subscribeByListening(l, s, p.text)
+	} else {
+		reply = e.forward(ctx, c, p, server, true)
+	}
 	if reply.Error != nil && added {
 		l.unwant(p.text, c.Client)
 	}
@@ -56,7 +61,7 @@ func (e *endpoint) unsubscribe(ctx context.Context, c Call) session.Reply {
 	if bad != nil {
 		return failed(bad)
 	}
-	_, l, bad := e.find(server, c.Client)
+	srv, l, bad := e.find(server, c.Client)
 	if bad != nil {
 		return failed(bad)
 	}
@@ -66,6 +71,10 @@ func (e *endpoint) unsubscribe(ctx context.Context, c Call) session.Reply {
 	defer l.give()
 	l.unwant(p.text, c.Client)
 	if l.wants(p.text) {
+		return session.Reply{Result: json.RawMessage(`{}`)}
+	}
+	if listens(srv.Session()) {
+		l.unlisten(p.text)
 		return session.Reply{Result: json.RawMessage(`{}`)}
 	}
 	return e.forward(ctx, c, p, server, true)
@@ -167,6 +176,14 @@ func (r *Relay) forget(l *link, c Client) {
 // tellURI subscribes or unsubscribes on the relay's own account. The caller
 // has the link's turn.
 func (r *Relay) tellURI(ctx context.Context, l *link, s session.Session, method, uri string) {
+	if listens(s) {
+		if method == "resources/subscribe" {
+			r.listen(l, s, uri)
+		} else {
+			l.unlisten(uri)
+		}
+		return
+	}
 	ctx, cancel := context.WithTimeout(ctx, aside)
 	defer cancel()
 	params := json.RawMessage(`{"uri":` + string(rawjson.Quote(uri)) + `}`)

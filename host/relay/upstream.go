@@ -51,9 +51,12 @@ func (u upstream) Notification(n session.Notification) {
 	case "notifications/message":
 		u.message(n)
 	case "notifications/resources/updated":
+		params := untagged(n.Params)
 		for _, c := range u.l.subscribers(rawjson.Text(n.Params, "uri")) {
-			c.Notify(n.Method, n.Params)
+			c.Notify(n.Method, params)
 		}
+	case "notifications/subscriptions/acknowledged":
+		// It belongs to a request of the relay's.
 	case "notifications/cancelled":
 		// It withdraws a question of the server's, by the server's id.
 		u.r.withdraw(u.l, rawjson.Get(n.Params, "requestId"))
