@@ -49,7 +49,8 @@ func TestUsageErrors(t *testing.T) {
 // Every command's help says what it does and shows how.
 func TestHelp(t *testing.T) {
 	t.Parallel()
-	for _, name := range []string{"run", "stdio", "validate", "plugins", "tools", "call", "demo-server", "version"} {
+	for _, name := range []string{"run", "stdio", "validate", "plugins", "tools", "call", "demo-server", "version",
+		"status", "reconnect", "park", "reload", "logs", "events"} {
 		out := command(t, "", name, "-help")
 		if out.code != 0 || !strings.Contains(out.stdout, "Examples:") || len(out.stdout) < 300 {
 			t.Errorf("%s: exit code %d\n%s", name, out.code, out.stdout)

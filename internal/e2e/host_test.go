@@ -188,19 +188,21 @@ func (p *program) stop() int {
 // A runningHost serves over HTTP.
 type runningHost struct {
 	*program
-	url string // of /mcp
+	url    string // of /mcp
+	config string // path of the configuration
 }
 
 // run starts the host with a configuration, on a free port, and waits for the
 // named servers to be ready.
 func run(t *testing.T, config string, ready ...string) *runningHost {
 	t.Helper()
-	p := start(t, "run", "--config", writeConfig(t, config), "--listen", "127.0.0.1:0", "--log-format", "json")
+	path := writeConfig(t, config)
+	p := start(t, "run", "--config", path, "--listen", "127.0.0.1:0", "--log-format", "json")
 	serving, _ := p.await(0, "the address", func(l line) bool { return l.Message == "serving MCP" })
 	for _, server := range ready {
 		p.awaitState(0, server, "ready")
 	}
-	return &runningHost{p, serving.URL}
+	return &runningHost{p, serving.URL, path}
 }
 
 func writeConfig(t *testing.T, config string) string {

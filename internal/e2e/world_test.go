@@ -195,3 +195,13 @@ func (w *world) tools() int {
 	}
 	return len(res.Tools)
 }
+
+// operator runs one of the commands for operators, which must succeed.
+func (h *runningHost) operator(args ...string) string {
+	h.t.Helper()
+	out := command(h.t, "", append(args, "--config", h.config)...)
+	if out.code != 0 {
+		h.t.Fatalf("%q: exit code %d\n%s%s", args, out.code, out.stdout, out.stderr)
+	}
+	return out.stdout
+}
