@@ -105,7 +105,7 @@ func TestLevels(t *testing.T) {
 	if above := before.above(before); len(above) > 0 {
 		t.Errorf("above itself: %q", above)
 	}
-	after := level{processes: map[string]int{"server a": 2, "server b": 1}, goroutines: 310, descriptors: 90, heap: 20, own: 30}
+	after := level{processes: map[string]int{"server a": 2, "server b": 1}, goroutines: 310, descriptors: 90, heap: 20, own: 40}
 	if above := after.above(before); len(above) != 6 {
 		t.Errorf("got %q, want six complaints", above)
 	}

@@ -50,7 +50,7 @@ const (
 	moreGoroutines  = 4
 	moreDescriptors = 4
 	moreHeap        = 4.0  // MiB
-	moreOwn         = 0.25 // of what it was
+	moreOwn         = 12.0 // MiB; pages stay partly used where the heap was larger
 )
 
 // above says what is not back at the level before.
@@ -72,7 +72,7 @@ func (l level) above(before level) []string {
 	if l.heap > before.heap+moreHeap {
 		all = append(all, fmt.Sprintf("%.1f MiB of live heap instead of %.1f", l.heap, before.heap))
 	}
-	if l.own > before.own*(1+moreOwn) {
+	if l.own > before.own+moreOwn {
 		all = append(all, fmt.Sprintf("%.1f MiB of resident memory of its own instead of %.1f", l.own, before.own))
 	}
 	return all
