@@ -176,6 +176,9 @@ func read(kind Kind, raw json.RawMessage) (*item, *Quarantined) {
 		if err := checkInput(found["inputSchema"]); err != nil {
 			return bad("inputSchema: %v", err)
 		}
+		if err := checkMarks(found["inputSchema"]); err != nil {
+			return bad("inputSchema: %v", err)
+		}
 		if out := found["outputSchema"]; out != nil && out[0] == '{' {
 			if err := checkSchema(out); err != nil {
 				return bad("outputSchema: %v", err)

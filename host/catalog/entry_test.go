@@ -36,7 +36,7 @@ func TestQuarantine(t *testing.T) {
 		{Tools, `{"name":"a","description":"` + strings.Repeat("x", maxEntry) + `","inputSchema":{"type":"object"}}`, "bytes"},
 		// What looks odd and serves.
 		{Tools, `{"name":"a","inputSchema":{"type":"object","properties":{"type":{"type":"string"},"x":true},"additionalProperties":false}}`, ""},
-		{Tools, `{"name":"a","inputSchema":{"type":"object","properties":{"n":{"enum":[{"type":"int"}],"default":{"type":"int"},"x-mcp-header":"N"}}}}`, ""},
+		{Tools, `{"name":"a","inputSchema":{"type":"object","properties":{"n":{"type":"string","enum":[{"type":"int"}],"default":{"type":"int"},"x-mcp-header":"N"}}}}`, ""},
 		{Tools, `{"name":"a","inputSchema":{"$schema":"http://json-schema.org/draft-07/schema#","type":"object","$defs":{"d":{"$ref":"#/$defs/d"}},"definitions":{}}}`, ""},
 		{Tools, `{"name":"a","inputSchema":` + deep + `}`, ""},
 		{Tools, `{"name":"a","description":null,"inputSchema":{"type":"object"},"outputSchema":null,"future":[1]}`, ""},
