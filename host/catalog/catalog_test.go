@@ -81,7 +81,7 @@ func TestEntriesStayAsSent(t *testing.T) {
 	}
 }
 
-// Scenario 45, and our own pages over it.
+// Every page is taken, and our own pages lie over them.
 func TestAllPages(t *testing.T) {
 	var pages []string
 	for p := range 50 {
@@ -284,7 +284,7 @@ func TestResources(t *testing.T) {
 	}
 }
 
-// Scenario 44, and changes only when something differs.
+// Another prefix replaces all names at once, and there is a change only when something differs.
 func TestChanges(t *testing.T) {
 	c := with(t, Server{Name: "a"}, Server{Name: "b"})
 	feed(t, c, "a", tools("x"))

@@ -16,7 +16,7 @@ func TestNames(t *testing.T) {
 		tools   map[string][]string // by server
 		want    []string
 	}{
-		// Scenario 39: distinct valid names stay what they are.
+		// Distinct valid names stay what they are.
 		{"alike", []Server{{Name: "s"}}, map[string][]string{"s": {"read-file", "read_file"}}, []string{"s__read-file", "s__read_file"}},
 		{"mangled ones are told apart", []Server{{Name: "s"}}, map[string][]string{"s": {"a.b", "a b", "a_b"}},
 			[]string{"s__a_b_407e8e5c", "s__a_b_eae83beb", "s__a_b"}},

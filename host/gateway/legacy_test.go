@@ -395,7 +395,7 @@ func TestBatch(t *testing.T) {
 	}
 }
 
-// TestSameIDs is scenario 46: clients that use the same ids get their own
+// TestSameIDs: clients that use the same ids get their own
 // answers.
 func TestSameIDs(t *testing.T) {
 	f := newFront(t, nil)

@@ -16,7 +16,7 @@ func asked(id, method string, related uint64) session.ServerRequest {
 	return session.ServerRequest{ID: json.RawMessage(id), Method: method, Params: json.RawMessage(`{"message":"` + id + `"}`), Related: related}
 }
 
-// Scenario 49: a question is answered while the reader goes on, and a second
+// A question is answered while the reader goes on, and a second
 // one while the first is open goes to the same client.
 func TestQuestionsOfACall(t *testing.T) {
 	s := newServer("a", "x")

@@ -82,7 +82,7 @@ func TestRequests(t *testing.T) {
 	}
 }
 
-// Scenario 47: results and JSON-RPC errors arrive as they were sent.
+// Results and JSON-RPC errors arrive as they were sent.
 func TestRepliesStayAsSent(t *testing.T) {
 	s := newServer("a", "x")
 	want := session.Reply{Result: json.RawMessage(`{ "structuredContent":{"big":12345678901234567890,"f":1.50},"future":[null],"content":[] }`)}
@@ -138,7 +138,7 @@ func TestErrorsOfAServerThatIsAway(t *testing.T) {
 	if got.Error == nil || got.Error.Code != -32000 || rawjson.Text(got.Error.Data, "reason") != "reconnecting" {
 		t.Errorf("got %s", text(got))
 	}
-	// Scenario 42: the others' lists don't notice.
+	// The others' lists don't notice.
 	if got := text(w.endpoint("").Handle(t.Context(), c.call("tools/list", ""))); !strings.Contains(got, "b__y") || strings.Contains(got, "a__") {
 		t.Errorf("the list is %s", got)
 	}

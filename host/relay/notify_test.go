@@ -19,7 +19,7 @@ func note(method, params string, related uint64) session.Notification {
 	return session.Notification{Method: method, Params: json.RawMessage(params), Related: related}
 }
 
-// Scenarios 46 and 48: two clients use the same ids and tokens; each gets its
+// Two clients use the same ids and tokens; each gets its
 // own answer and its own progress, before the answer and none after.
 func TestProgressAndAnswersNeverMix(t *testing.T) {
 	s := newServer("a", "x")
@@ -72,7 +72,7 @@ func TestProgressAndAnswersNeverMix(t *testing.T) {
 	h.Notification(note("notifications/progress", `{"progressToken":`+x+`,"progress":2}`, 0)) // late: goes nowhere
 }
 
-// Scenario 48: the end of the caller's context is the end of the server's.
+// The end of the caller's context is the end of the server's.
 func TestCancelReachesTheServer(t *testing.T) {
 	s := newServer("a", "x")
 	w := newWorld(t, s)
@@ -87,7 +87,7 @@ func TestCancelReachesTheServer(t *testing.T) {
 	}
 }
 
-// Scenarios 40, 41 and 44: changes reach those that they concern, a burst of
+// Changes reach those that they concern, a burst of
 // them once, and nothing is said if nothing differs.
 func TestListChanged(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {

@@ -56,7 +56,7 @@ func (p *plugged) Close(context.Context) {
 
 // TestWholeLifeOfAServer runs relay and catalog with a real supervisor: the
 // server dies and comes back, parks and is revived, changes its lists, and
-// clients hear of all that once and in order (scenarios 4 and 40).
+// clients hear of all that once and in order.
 func TestWholeLifeOfAServer(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
 		s := full("a")

@@ -170,7 +170,7 @@ func TestConnecting(t *testing.T) {
 		retryable bool
 		text      string
 	}{
-		"500 (scenario 13)": {
+		"500": {
 			handler: func(w http.ResponseWriter, _ *http.Request) { http.Error(w, "boom", http.StatusInternalServerError) },
 			class:   classTransport, retryable: true, text: "500 Internal Server Error: boom",
 		},
@@ -332,7 +332,7 @@ func TestSessionLost(t *testing.T) {
 }
 
 // TestSessionLostOtherwise: servers that answer something else than 404
-// (scenario 19, and the examples of the TypeScript SDK).
+// (such as the examples of the TypeScript SDK).
 func TestSessionLostOtherwise(t *testing.T) {
 	for name, refuse := range map[string]func(w http.ResponseWriter, m jsonrpc.Message){
 		"200 and an error": func(w http.ResponseWriter, m jsonrpc.Message) {

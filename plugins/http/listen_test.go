@@ -93,7 +93,7 @@ func silent(t *testing.T, c *conn) {
 	}
 }
 
-// TestNoStream (scenario 24): 405 means that there is none.
+// TestNoStream: 405 means that there is none.
 func TestNoStream(t *testing.T) {
 	for _, status := range []int{http.StatusMethodNotAllowed, http.StatusNotFound, http.StatusNoContent} {
 		t.Run(fmt.Sprint(status), func(t *testing.T) {
@@ -112,7 +112,7 @@ func TestNoStream(t *testing.T) {
 	}
 }
 
-// TestStreamIsReopened (scenario 23): a stream that breaks is opened again, and
+// TestStreamIsReopened: a stream that breaks is opened again, and
 // the lists whose changes may have been missed count as changed.
 func TestStreamIsReopened(t *testing.T) {
 	var opened atomic.Int32

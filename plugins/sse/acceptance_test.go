@@ -115,7 +115,7 @@ func TestAcceptance(t *testing.T) {
 	})
 }
 
-// TestNewEndpoint (scenario 26): after the end of a stream a new session has an
+// TestNewEndpoint: after the end of a stream a new session has an
 // endpoint and a handshake of its own.
 func TestNewEndpoint(t *testing.T) {
 	p := plugintest.Start(t, os.Args[0], envPlugin+"=1")

@@ -246,7 +246,7 @@ func TestOversize(t *testing.T) {
 	}
 }
 
-// TestStreamEnds (scenario 26): that is the session's end, however it comes.
+// TestStreamEnds: that is the session's end, however it comes.
 func TestStreamEnds(t *testing.T) {
 	for name, finish := range map[string]func(s *scripted){
 		"in order":  func(s *scripted) { close(s.events) },
