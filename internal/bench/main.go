@@ -3,6 +3,7 @@
 //
 //	go run ./internal/bench            # everything, some two minutes
 //	go run ./internal/bench -short     # fewer calls, for a quick look
+//	go run ./internal/bench -cycles 1000 -flapping 500   # only what lasts: see endurance.go
 //
 // It builds the host and its plugins, starts a small MCP server over stdio and
 // over streamable HTTP, and drives both ways with the MCP SDK's client. Load
@@ -29,6 +30,8 @@ func main() {
 	flag.IntVar(&o.calls, "calls", 2000, "calls per measurement")
 	flag.IntVar(&o.kills, "kills", 20, "kills per recovery measurement")
 	flag.StringVar(&o.only, "upstream", "", "measure only this upstream: stdio or http")
+	flag.IntVar(&o.cycles, "cycles", 0, "kill one server so many times and look at the host's memory, instead of all else")
+	flag.IntVar(&o.flapping, "flapping", 0, "let so many servers flap and call a healthy one, instead of all else")
 	short := flag.Bool("short", false, "one round, fewer calls and kills")
 	flag.Parse()
 	if *short {

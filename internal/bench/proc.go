@@ -80,13 +80,16 @@ func cpuTime(pid int) time.Duration {
 	return time.Duration(user+system) * 10 * time.Millisecond
 }
 
-func resident(pid int) float64 {
+func resident(pid int) float64 { return status(pid, "VmRSS:") }
+
+// status returns a size from /proc/PID/status in MiB, 0 if it is not there.
+func status(pid int, name string) float64 {
 	data, err := os.ReadFile(fmt.Sprintf("/proc/%d/status", pid))
 	if err != nil {
 		return 0
 	}
 	for line := range strings.Lines(string(data)) {
-		if v, ok := strings.CutPrefix(line, "VmRSS:"); ok {
+		if v, ok := strings.CutPrefix(line, name); ok {
 			kib, _ := strconv.ParseFloat(strings.Fields(v)[0], 64)
 			return kib / 1024
 		}

@@ -20,6 +20,7 @@ import (
 type options struct {
 	rounds, calls, kills int
 	only                 string
+	cycles, flapping     int
 }
 
 // version is the protocol that clients speak: the newest with sessions, which
@@ -46,6 +47,10 @@ func run(ctx context.Context, o options) error {
 		if out, err := build.CombinedOutput(); err != nil {
 			return fmt.Errorf("building %s (run from the repository's root): %w\n%s", pkg, err, out)
 		}
+	}
+	if o.cycles > 0 || o.flapping > 0 {
+		fmt.Printf("%s; %s\n", time.Now().Format(time.DateOnly), machine())
+		return b.endure(ctx)
 	}
 	fmt.Printf("%s; %s, protocol %s, medians of %d rounds, %d calls each\n", time.Now().Format(time.DateOnly), machine(), version, o.rounds, o.calls)
 	if err := b.standing(ctx); err != nil {
@@ -129,7 +134,7 @@ func (b *bench) upstream(ctx context.Context, kind string) (err error) {
 	urls := map[int]string{}
 	if kind == "http" {
 		for _, tools := range []int{20, 1000} {
-			if urls[tools], err = b.startHTTP(ctx, tools); err != nil {
+			if urls[tools], err = b.startHTTP(ctx, "-tools", strconv.Itoa(tools)); err != nil {
 				return err
 			}
 		}
@@ -274,9 +279,10 @@ func (b *bench) config(kind string, urls map[int]string) []byte {
 	return []byte(out.String())
 }
 
-// startHTTP starts the HTTP upstream, which ends with ctx, and returns its URL.
-func (b *bench) startHTTP(ctx context.Context, tools int) (string, error) {
-	cmd := exec.CommandContext(ctx, b.self, "upstream", "-http", "127.0.0.1:0", "-tools", strconv.Itoa(tools))
+// startHTTP starts the HTTP upstream with more arguments. It ends with ctx. The
+// result is its URL.
+func (b *bench) startHTTP(ctx context.Context, args ...string) (string, error) {
+	cmd := exec.CommandContext(ctx, b.self, append([]string{"upstream", "-http", "127.0.0.1:0"}, args...)...)
 	out, err := cmd.StdoutPipe()
 	if err != nil {
 		return "", err

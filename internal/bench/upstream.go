@@ -20,8 +20,12 @@ func serveUpstream(args []string) {
 	fs := flag.NewFlagSet("upstream", flag.ExitOnError)
 	addr := fs.String("http", "", "serve streamable HTTP at this address instead of stdio")
 	tools := fs.Int("tools", 20, "number of tools")
+	flaps := fs.Bool("flapping", false, "be many servers that flap, over HTTP")
 	if err := fs.Parse(args); err != nil {
 		log.Fatal(err)
+	}
+	if *flaps {
+		serveFlapping(*addr)
 	}
 	server := newUpstream(*tools)
 	if *addr == "" {
