@@ -347,6 +347,25 @@ func TestProbeWhoseCallerLeaves(t *testing.T) {
 	})
 }
 
+// TestProbeWhoseCallerLeavesWhileItWaits: the same where the probe waits for
+// the session that it has asked for.
+func TestProbeWhoseCallerLeavesWhileItWaits(t *testing.T) {
+	scene(t, &world{dial: refuse("down")}, func(c *Config) { c.Revive.Min = time.Hour }, func(r *rig) {
+		r.after(2 * time.Minute)
+		r.state(Parked)
+		r.set(func(w *world) {
+			w.dial = func(ctx context.Context, _ int) error { <-ctx.Done(); return context.Cause(ctx) }
+		})
+		ctx, leave := context.WithTimeout(context.Background(), time.Second)
+		defer leave()
+		if _, err := r.s.Call(ctx, request, CallOptions{}); err != context.DeadlineExceeded {
+			t.Fatal(err)
+		}
+		_, err := r.try(CallOptions{})
+		want[*ReconnectingError](t, err) // the probe, which waits like the first
+	})
+}
+
 // TestWedgedSession: a session that is alive and answers nothing opens the
 // breaker, is checked, found silent and replaced, which closes the breaker; one
 // that proves healthy stays.
