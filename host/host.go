@@ -195,6 +195,9 @@ func (h *Host) Run(ctx context.Context) error {
 		return fmt.Errorf("listening for clients: %w; stop what uses the address, or set another one in the listen block", err)
 	}
 	defer l.Close()
+	if exposed(l) && h.file.Listen().Token == "" {
+		return fmt.Errorf("others than this machine can reach %s, and would be free to call every tool: set a token in the configuration's listen block, or listen on 127.0.0.1", addr)
+	}
 	h.mu.Lock()
 	h.url = "http://" + l.Addr().String() + "/mcp"
 	h.mu.Unlock()

@@ -18,7 +18,7 @@ import (
 // then drains it.
 func (h *Host) listen(ctx context.Context, l net.Listener, g *gateway.Gateway) error {
 	mux := http.NewServeMux()
-	mux.Handle("/", g.CORS(h.authenticate(g)))
+	mux.Handle("/", g.CORS(h.authenticate(g, exposed(l))))
 	mux.HandleFunc("GET /healthz", h.healthz)
 	mux.HandleFunc("GET /readyz", h.readyz)
 	server := g.Server()
@@ -44,21 +44,28 @@ func (h *Host) listen(ctx context.Context, l net.Listener, g *gateway.Gateway) e
 	return nil
 }
 
+// exposed reports whether others than this machine can reach l.
+func exposed(l net.Listener) bool {
+	tcp, ok := l.Addr().(*net.TCPAddr)
+	return !ok || !tcp.IP.IsLoopback()
+}
+
 // authenticate asks for the bearer token (RFC 6750) if one is configured. A
-// reload may change it.
-func (h *Host) authenticate(next http.Handler) http.Handler {
+// reload may change it, and may take it away; where others can reach the
+// address, nobody is let in without one.
+func (h *Host) authenticate(next http.Handler, exposed bool) http.Handler {
 	return http.HandlerFunc(func(w http.ResponseWriter, r *http.Request) {
 		h.mu.RLock()
 		token := h.cfg.Listen.Token
 		h.mu.RUnlock()
-		if token == "" {
+		if token == "" && !exposed {
 			next.ServeHTTP(w, r)
 			return
 		}
 		want := sha256.Sum256([]byte(token))
 		scheme, given, _ := strings.Cut(r.Header.Get("Authorization"), " ")
 		got := sha256.Sum256([]byte(given))
-		if !strings.EqualFold(scheme, "Bearer") || subtle.ConstantTimeCompare(got[:], want[:]) != 1 {
+		if token == "" || !strings.EqualFold(scheme, "Bearer") || subtle.ConstantTimeCompare(got[:], want[:]) != 1 {
 			w.Header().Set("WWW-Authenticate", `Bearer realm="hermes-host"`)
 			w.Header().Set("Content-Type", "application/json")
 			w.WriteHeader(http.StatusUnauthorized)

@@ -6,7 +6,6 @@ import (
 	"fmt"
 	"io"
 	"net"
-	"net/netip"
 	"path/filepath"
 	"strings"
 
@@ -85,7 +84,7 @@ func (s *source) serve(cmd *cobra.Command, logs logFlags, own, watch bool, liste
 	if err := report(cmd.ErrOrStderr(), diags, diags.HasErrors()); err != nil {
 		return err
 	}
-	if err := checkListen(listen, file.Listen()); err != nil {
+	if err := checkListen(listen); err != nil {
 		return err
 	}
 	log := logs.logger(cmd.ErrOrStderr(), file.Log().Level, file.Log().Format)
@@ -109,19 +108,10 @@ func (s *source) serve(cmd *cobra.Command, logs logFlags, own, watch bool, liste
 	return err
 }
 
-// checkListen holds --listen to the rule that the configuration's address is
-// held to: whoever can be reached from elsewhere asks for a token.
-func checkListen(listen string, configured config.Listen) error {
-	if listen == "" {
-		return nil
-	}
-	name, _, err := net.SplitHostPort(listen)
-	if err != nil {
+// checkListen refuses what is no address.
+func checkListen(listen string) error {
+	if _, _, err := net.SplitHostPort(listen); listen != "" && err != nil {
 		return usage(fmt.Errorf("--listen %q is not host:port, such as 127.0.0.1:7717", listen))
-	}
-	ip, err := netip.ParseAddr(name)
-	if loopback := name == "localhost" || err == nil && ip.IsLoopback(); !loopback && configured.Token == "" {
-		return fmt.Errorf("others than this machine can reach --listen %s, and would be free to call every tool: set a token in the configuration's listen block, or listen on 127.0.0.1", listen)
 	}
 	return nil
 }
