@@ -176,13 +176,19 @@ func (w *world) pass(d time.Duration) {
 	}
 }
 
-// awaitChange waits until the client has been told that the tools changed.
-func (w *world) awaitChange(what string) {
+// awaitTools waits until the client has been told that the tools changed, and
+// then sees so many.
+func (w *world) awaitTools(n int, what string) {
 	w.t.Helper()
-	select {
-	case <-w.changed:
-	case <-time.After(patience):
-		w.t.Fatalf("the client was not told of a change: %s", what)
+	for {
+		select {
+		case <-w.changed: // perhaps of what the client has seen already
+			if w.tools() == n {
+				return
+			}
+		case <-time.After(patience):
+			w.t.Fatalf("the client sees %d tools, want %d: %s", w.tools(), n, what)
+		}
 	}
 }
 
