@@ -47,8 +47,10 @@ func (s *Supervisor) Call(ctx context.Context, req session.Request, opt CallOpti
 		s.mail.post(suspect{used.gen})
 		if _, miss := s.await(ctx, s.deadline(), past, 0); miss == nil {
 			s.calls.replayed.Add(1)
+			r, last, at, again := s.send(ctx, req, opt, past)
 			var open *OpenError
-			if r, _, _, again := s.send(ctx, req, opt, past); !errors.As(again, &open) {
+			unsent := again != nil && ctx.Err() == nil && (at == nil || last.unsent())
+			if !unsent || end.unsent() && !errors.As(again, &open) { // else the first error is the truth of both
 				reply, err = r, again
 			}
 		}

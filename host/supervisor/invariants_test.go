@@ -626,6 +626,36 @@ func TestReplay(t *testing.T) {
 	}
 }
 
+// TestReplayThatIsNotSent: a request that may have been carried out, and could
+// not be sent again, is not said to be unsent.
+func TestReplayThatIsNotSent(t *testing.T) {
+	for name, second := range map[string]error{
+		"refused":    session.Failuref(true, "connection refused"),
+		"no session": session.Failuref(true, "written to a dead session"),
+	} {
+		t.Run(name, func(t *testing.T) {
+			seen := 0
+			w := &world{call: func(_ context.Context, f *fake, _ session.Request) (session.Reply, error) {
+				if seen++; seen == 1 {
+					f.die(gone("killed"))
+					return session.Reply{}, session.Failuref(false, "end of stream")
+				}
+				if name == "no session" {
+					f.die(gone("killed again"))
+				}
+				return session.Reply{}, second
+			}}
+			scene(t, w, nil, func(r *rig) {
+				_, err := r.try(CallOptions{Idempotent: true})
+				want[*OutcomeUnknownError](t, err)
+				if seen != 2 {
+					t.Fatalf("%d sendings", seen)
+				}
+			})
+		})
+	}
+}
+
 // TestReplayOnTheSameSession: a request that never left, on a session that a
 // check then finds healthy, is sent again on it.
 func TestReplayOnTheSameSession(t *testing.T) {

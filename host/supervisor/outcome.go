@@ -60,6 +60,10 @@ func (e ending) again(idempotent bool) bool {
 	return r == always || r == ifIdempotent && idempotent
 }
 
+// unsent reports whether the server cannot have acted on the request, although
+// it was handed to a session.
+func (e ending) unsent() bool { return e == lostUnsent || e == failUnsent }
+
 // linger is how long a failed call waits for the end of its session, which
 // often follows on its heels: a server's death is reported to its calls first.
 const linger = 50 * time.Millisecond

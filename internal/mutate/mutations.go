@@ -115,6 +115,8 @@ var mutations = []mutation{
 		"lostSent:   {breaker.Neutral, ifIdempotent}", "lostSent:   {breaker.Neutral, always}"},
 	{"a request that cannot have been carried out is not sent again", outcome,
 		"lostUnsent: {breaker.Neutral, always}", "lostUnsent: {breaker.Neutral, never}"},
+	{"the error of a second sending hides that the first may have been carried out", call,
+		"end.unsent() && !errors.As", "!errors.As"},
 	{"a caller who gives up counts as a failure", outcome,
 		"cancelled:  {breaker.Neutral, never}", "cancelled:  {breaker.Failure, never}"},
 	{"a refusal for want of authorization counts as a failure", outcome,

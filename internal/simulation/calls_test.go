@@ -92,7 +92,7 @@ func judge(params json.RawMessage, idempotent bool, reply session.Reply, err err
 		}
 		wrong = append(wrong, fmt.Sprintf("ends with a %T", err))
 	}
-	if unsent && acted > 0 && !idempotent {
+	if unsent && acted > 0 {
 		wrong = append(wrong, "was sent and its caller is told that it was not")
 	}
 	if !strings.Contains(err.Error(), `"x"`) {
