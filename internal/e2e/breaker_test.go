@@ -117,6 +117,33 @@ func TestProbeWithoutSession(t *testing.T) {
 	})
 }
 
+// TestProbeWhileReconnecting: where the attempt that a probe causes hangs, the
+// probe hears so after the time that calls wait, no call is written anywhere,
+// and those that come next are refused for another cooldown.
+func TestProbeWhileReconnecting(t *testing.T) {
+	t.Parallel()
+	over(t, numbers{cooldown: "1500ms"}, func(t *testing.T, w *world) {
+		w.server.set(down)
+		from := w.mark()
+		w.server.kill()
+		w.awaitState(from, "target", "parked")
+		_, calls, _ := w.server.counts()
+		w.server.set(hanging)
+		w.pass(w.want("breaker open", "write", "right after the park").RetryAfter)
+		start := time.Now()
+		w.want("reconnecting", "write", "after the cooldown")
+		if took := time.Since(start); took > 4*time.Second {
+			t.Errorf("the probe waited %v, want call_wait's 2s", took)
+		}
+		if again := w.want("breaker open", "write", "after the failed probe"); again.RetryAfter < time.Second/2 {
+			t.Errorf("%v left of the cooldown, want nearly all", again.RetryAfter)
+		}
+		if got := w.server.callCount(); got != calls {
+			t.Errorf("%d calls were written to a server without a session", got-calls)
+		}
+	})
+}
+
 // TestStraightThroughOnceBack: once the transport is back the next call goes
 // straight through, whatever is left of the cooldown.
 func TestStraightThroughOnceBack(t *testing.T) {
