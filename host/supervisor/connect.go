@@ -33,7 +33,7 @@ func (s *Supervisor) connect() {
 		}
 		defer leave()
 		limit := s.cfg.Timeouts.Connect
-		ctx, cancel := context.WithTimeoutCause(ctx, limit, fmt.Errorf("no session after %s", limit))
+		ctx, cancel := context.WithTimeoutCause(ctx, limit, fmt.Errorf("no session within %s (timeouts.connect); a program that has to be downloaded first may need longer", limit))
 		defer cancel()
 		sess, err := s.cfg.Transport.Connect(ctx, f)
 		if cause := context.Cause(ctx); err != nil && cause != nil && !errors.Is(err, cause) {
@@ -212,6 +212,9 @@ func (s *Supervisor) renew(reason string, replace bool) {
 		s.fire(lost, reason, nil)
 	case s.state == Parked:
 		s.pace.full()
+		// The park has opened the breaker. Whoever calls now knows that an
+		// attempt is under way, and waits for it.
+		s.breaker.Reset()
 		s.rouse(reason)
 	case s.dial != nil && !s.dial.dropped || s.cur != nil:
 		s.pace.full()

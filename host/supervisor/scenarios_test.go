@@ -657,6 +657,22 @@ func TestOperatorsPark(t *testing.T) {
 	}
 }
 
+// TestCallAfterOperatorsReconnect: a call that comes while an operator's
+// reconnect is under way waits for the session, although the park before had
+// opened the breaker.
+func TestCallAfterOperatorsReconnect(t *testing.T) {
+	slow := func(context.Context, int) error { <-time.After(time.Second); return nil }
+	scene(t, &world{dial: slow}, nil, func(r *rig) {
+		r.after(2 * time.Second)
+		r.s.Park("maintenance")
+		r.after(time.Second)
+		r.s.Reconnect("alice")
+		r.after(100 * time.Millisecond)
+		r.state(Reconnecting)
+		r.ok(1)
+	})
+}
+
 // TestParkAndReconnectDuringAnAttempt: orders in quick succession, while an
 // attempt is under way, end in what the last one asked for, without two
 // attempts at a time. The rig counts.
@@ -705,7 +721,7 @@ func TestHangingConnect(t *testing.T) {
 	scene(t, &world{dial: func(ctx context.Context, _ int) error { <-ctx.Done(); return context.Cause(ctx) }}, nil, func(r *rig) {
 		r.after(31 * time.Second)
 		r.dialed(2)
-		if e := r.s.Status().LastError; !strings.Contains(e, "no session after 30s") || strings.Count(e, "30s") > 1 {
+		if e := r.s.Status().LastError; !strings.Contains(e, "no session within 30s") || strings.Count(e, "30s") > 1 {
 			t.Fatal(e)
 		}
 	})
