@@ -669,7 +669,7 @@ func TestCallAfterOperatorsReconnect(t *testing.T) {
 		r.s.Reconnect("alice")
 		r.after(100 * time.Millisecond)
 		r.state(Reconnecting)
-		r.ok(1)
+		r.ok(2)
 	})
 }
 
