@@ -36,16 +36,17 @@ out: the host authorizes itself with headers of the configuration alone.
 const conformanceNotes = `
 ## Notes
 
-- The warning about ` + "`tools/list_changed`" + `: the suite changes the tools twice in the
-  same way. The second time nothing is different, and the host announces only
-  what is.
+- The warning: the suite changes the tools twice in the same way. The second time
+  nothing is different, and the host announces only what is.
 `
+
+// columns are the ways to the server, and from the suite to the host.
+var columns = []string{"stdio /everything", "stdio ", "http /everything", "http "}
 
 // document renders the verdicts.
 func (s *suite) document() string {
 	var b strings.Builder
 	b.WriteString(conformanceIntro)
-	columns := []string{"stdio /everything", "stdio ", "http /everything", "http "}
 	titles := []string{"stdio, /mcp/everything", "stdio, /mcp", "http, /mcp/everything", "http, /mcp"}
 	for _, revision := range revisions {
 		s.table(&b, asServer, revision, columns, titles)

@@ -40,8 +40,8 @@ func (s *suite) judgeServers(t *testing.T) {
 	for _, w := range ways {
 		t.Run(strings.ReplaceAll(w.name, ", ", "/"), func(t *testing.T) {
 			t.Parallel()
-			host := run(t, w.config(t), "everything")
 			for _, endpoint := range endpoints {
+				host := run(t, w.config(t), "everything") // the suite changes what the server offers
 				for _, revision := range w.revisions {
 					t.Run(revision+" at mcp"+endpoint, func(t *testing.T) { s.judgeServer(t, host, w, endpoint, revision) })
 				}
