@@ -17,7 +17,7 @@ VCS  := $(shell git rev-parse HEAD >/dev/null 2>&1 && echo auto || echo false)
 # The race detector needs a C compiler.
 RACE := $(if $(filter 1,$(shell $(GO) env CGO_ENABLED)),-race)
 
-.PHONY: help run build install test peers mutate bench lint proto cross clean
+.PHONY: help run build install test peers mutate chaos bench lint proto cross clean
 .DEFAULT_GOAL := build
 
 help: ## list the targets
@@ -53,6 +53,9 @@ $(PEERS)/node_modules/.installed: $(PEERS)/package.json $(PEERS)/package-lock.js
 mutate: ## break supervisor and breaker on purpose: the tests must notice
 	$(GO) run ./internal/mutate $(ARGS)
 
+chaos: ## break servers under load, and judge what the host made of it
+	$(GO) run ./internal/chaos $(ARGS)
+
 bench: ## measure calls through the host against direct ones
 	$(GO) run ./internal/bench $(ARGS)
 
@@ -66,7 +69,6 @@ lint: ## gofmt, go vet, staticcheck, buf lint
 proto: ## generate shared/transportpb from shared/transport.proto
 	cd shared && $(BUF) generate --template buf.gen.yaml .
 
-# Nothing of this runs, so it is compiled without optimisation, which is faster.
 # Nothing of this runs, so it is compiled without optimisation, which is faster.
 cross: ## build for every system that is supported; vet, tests included, for each kind
 	@for s in $(SYSTEMS); do echo "building for $$s"; \

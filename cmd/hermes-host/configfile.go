@@ -3,6 +3,7 @@ package main
 import (
 	"errors"
 	"fmt"
+	"io/fs"
 	"os"
 	"path/filepath"
 	"runtime"
@@ -23,7 +24,7 @@ func configFlag(cmd *cobra.Command, path *string) {
 func findConfig(named string, own bool) (string, error) {
 	if named != "" {
 		if _, err := os.Stat(named); err != nil {
-			return "", fmt.Errorf("configuration file: %w", err)
+			return "", unreadable(named, err)
 		}
 		return named, nil
 	}
@@ -34,6 +35,17 @@ func findConfig(named string, own bool) (string, error) {
 		}
 	}
 	return "", errors.New("no configuration file; name one with --config, or put it in one of:\n  " + strings.Join(places, "\n  "))
+}
+
+// unreadable says of a configuration file that was named why there is none.
+func unreadable(path string, err error) error {
+	if errors.Is(err, fs.ErrNotExist) {
+		return fmt.Errorf("there is no configuration file %s", path)
+	}
+	if wrapped, ok := errors.AsType[*fs.PathError](err); ok {
+		err = wrapped.Err // it names the file as well
+	}
+	return fmt.Errorf("the configuration file %s can't be read: %w", path, err)
 }
 
 // configPlaces lists where a configuration file is looked for, in order.

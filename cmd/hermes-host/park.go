@@ -2,6 +2,7 @@ package main
 
 import (
 	"context"
+	"errors"
 	"fmt"
 
 	"github.com/spf13/cobra"
@@ -19,7 +20,15 @@ lists. It stays so until "hermes-host reconnect", or until its configuration
 changes or the host is restarted; calls and timers do not wake it.`,
 		Example: `  hermes-host park demo
   hermes-host reconnect demo`,
-		Args: arguments(cobra.ExactArgs(1)),
+		Args: arguments(func(_ *cobra.Command, args []string) error {
+			switch len(args) {
+			case 0:
+				return errors.New("name the server")
+			case 1:
+				return nil
+			}
+			return errors.New("name one server at a time")
+		}),
 		RunE: func(cmd *cobra.Command, args []string) error {
 			return to.ask(cmd, func(ctx context.Context, c *admin.Client) error {
 				if err := c.Park(ctx, args[0]); err != nil {

@@ -7,6 +7,7 @@ import (
 	"io"
 	"net"
 	"path/filepath"
+	"time"
 	"strings"
 
 	"github.com/spf13/cobra"
@@ -88,9 +89,13 @@ func (s *source) serve(cmd *cobra.Command, logs logFlags, own, watch bool, liste
 		return err
 	}
 	log := logs.logger(cmd.ErrOrStderr(), file.Log().Level, file.Log().Format)
-	h, err := host.New(file, host.Settings{
-		Logger: log, Listen: listen, Version: version.String(), Admin: true, Load: load, Watch: watch,
-	})
+	settings := host.Settings{Logger: log, Listen: listen, Version: version.String(), Admin: true, Load: load, Watch: watch}
+	if !own {
+		// The client that started this host asks for the lists at once, and
+		// often only once.
+		settings.FirstList = 10 * time.Second
+	}
+	h, err := host.New(file, settings)
 	if err != nil {
 		return err
 	}

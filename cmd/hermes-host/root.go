@@ -66,6 +66,7 @@ func execute(ctx context.Context, args []string, stdin io.Reader, stdout, stderr
 	root.SetIn(stdin)
 	root.SetOut(stdout)
 	root.SetErr(stderr)
+	strict(root)
 	cmd, err := root.ExecuteContextC(ctx)
 	if err == nil {
 		return exitOK
@@ -105,6 +106,28 @@ func newRoot() *cobra.Command {
 		statusCommand(), reconnectCommand(), parkCommand(), reloadCommand(), logsCommand(), eventsCommand(),
 	)
 	return root
+}
+
+// strict makes the commands that cobra adds refuse what they do not know, as
+// all others do. It comes after the streams are set, which completion remembers.
+func strict(root *cobra.Command) {
+	root.InitDefaultHelpCmd()
+	root.InitDefaultCompletionCmd()
+	for _, cmd := range root.Commands() {
+		switch cmd.Name() {
+		case "help":
+			cmd.Args = func(_ *cobra.Command, args []string) error {
+				of, rest, err := root.Find(args)
+				if err != nil {
+					return usage(err)
+				}
+				return knownCommand(of, rest)
+			}
+		case "completion":
+			cmd.Args = knownCommand
+			cmd.RunE = func(cmd *cobra.Command, _ []string) error { return cmd.Help() }
+		}
+	}
 }
 
 // arguments makes the errors of an argument check usage errors.

@@ -1,6 +1,7 @@
 package main
 
 import (
+	"errors"
 	"fmt"
 
 	"github.com/spf13/cobra"
@@ -13,19 +14,28 @@ func validateCommand() *cobra.Command {
 	var from source
 	var logs logFlags
 	cmd := &cobra.Command{
-		Use:   "validate",
+		Use:   "validate [file]",
 		Short: "Check a configuration without connecting to anything",
 		Long: `Reads the configuration, starts the transport plugins that it names, and lets
 them check the transport blocks, just as "run" does before it starts anything.
 No server is started or connected to.
 
 Everything that is wrong is reported at once, with the place in the file. The
-exit code is 0 if the configuration is valid and 1 if it is not.`,
+exit code is 0 if the configuration is valid and 1 if it is not. The file may be
+named with --config as well; without either it is the one that "run" would use.`,
 		Example: `  hermes-host validate
-  hermes-host validate -c /etc/hermes-host/config.hcl
+  hermes-host validate /etc/hermes-host/config.hcl
   hermes-host validate --var token=secret`,
-		Args: arguments(cobra.NoArgs),
-		RunE: func(cmd *cobra.Command, _ []string) error {
+		Args: arguments(func(_ *cobra.Command, args []string) error {
+			if len(args) > 1 || len(args) == 1 && from.path != "" {
+				return errors.New("name one configuration file, once")
+			}
+			return nil
+		}),
+		RunE: func(cmd *cobra.Command, args []string) error {
+			if len(args) == 1 {
+				from.path = args[0]
+			}
 			if err := logs.check(); err != nil {
 				return err
 			}
@@ -55,5 +65,6 @@ exit code is 0 if the configuration is valid and 1 if it is not.`,
 	}
 	from.flags(cmd)
 	logs.flags(cmd)
+	cmd.ValidArgsFunction = cobra.FixedCompletions([]string{"hcl", "json"}, cobra.ShellCompDirectiveFilterFileExt)
 	return cmd
 }
