@@ -43,6 +43,9 @@ type Settings struct {
 	Listen string
 	// Version is the program's own, for clients and servers; empty: "dev".
 	Version string
+	// FirstList is how long after the start a client's list waits for servers
+	// that are still connecting; 0: 2 s.
+	FirstList time.Duration
 	// PluginDirs is where the house's plugins are looked for; empty: beside
 	// the executable.
 	PluginDirs []string
@@ -148,6 +151,7 @@ func New(file *config.File, s Settings) (*Host, error) {
 		Left:       h.left,
 		Logger:     s.Logger.Named("relay"),
 		ServerInfo: implementation(s.Version),
+		FirstList:  s.FirstList,
 	})
 	h.scopes = &scopes{
 		scope: h.relay.Scope, changed: h.refresh, log: s.Logger, life: h.life, running: &h.running,

@@ -7,8 +7,8 @@ import (
 	"io"
 	"net"
 	"path/filepath"
-	"time"
 	"strings"
+	"time"
 
 	"github.com/spf13/cobra"
 
