@@ -52,7 +52,7 @@ func textOfEvent(e admin.Event) string {
 		fmt.Fprintf(&b, " (%s)", plain(e.Error))
 	}
 	if e.Next != nil {
-		fmt.Fprintf(&b, "; next attempt in %s", span(e.Next.Sub(e.At)))
+		fmt.Fprintf(&b, "; next attempt %s", ahead("in ", e.Next.Sub(e.At)))
 	}
 	return b.String()
 }

@@ -111,7 +111,10 @@ func cut(text string, n int) string {
 	if len(runes) <= n {
 		return text
 	}
-	return string(runes[:max(0, n-1)]) + "…"
+	if n <= 0 {
+		return ""
+	}
+	return string(runes[:n-1]) + "…"
 }
 
 // quoted writes a value as logs do: with quotes if it needs them.
@@ -120,6 +123,14 @@ func quoted(text string) string {
 		return strconv.Quote(text)
 	}
 	return text
+}
+
+// ahead writes how far off a moment is, after a prefix unless it is now.
+func ahead(prefix string, d time.Duration) string {
+	if d < 50*time.Millisecond { // what span rounds to nothing
+		return "now"
+	}
+	return prefix + span(d)
 }
 
 // span writes a length of time for people: two units at most.

@@ -207,6 +207,53 @@ func TestStdioJoins(t *testing.T) {
 	}
 }
 
+// TestTable shows what a count would mislead about: attempts that nobody makes,
+// tools that nobody sees, and moments that are past.
+func TestTable(t *testing.T) {
+	past, later := time.Now().Add(-time.Second), time.Now().Add(90*time.Minute+time.Second)
+	long := strings.Repeat("long ", 100) + "end"
+	servers := []admin.Server{
+		{Name: "a", State: "parked", Left: 5, Catalog: admin.Catalog{Tools: 7}, Reason: "parked by an operator"},
+		{Name: "b", State: "disabled", Left: 5, Reason: "disabled in the configuration"},
+		{Name: "c", State: "connecting", Left: 3, Failed: 2, NextAttempt: &past, Reason: "not started yet"},
+		{Name: "d", State: "connecting", Left: 4, Failed: 1, NextAttempt: &later, Reason: "not started yet"},
+		{Name: "e", State: "parked", NextAttempt: &later, Reason: "died", LastError: long, LastErrorAt: &past},
+	}
+	show := func(width int) []string {
+		var b strings.Builder
+		(&statusView{width: width}).table(&b, servers)
+		return strings.Split(strings.TrimSuffix(b.String(), "\n"), "\n")[1:]
+	}
+	lines := show(0)
+	for i, want := range [][]string{
+		{" -     -     ", "  0 (7 known)  parked by an operator"},
+		{" -     -     ", "disabled in the configuration"},
+		{" 3     now   ", "connecting, attempt 3"},
+		{" 4     1h30m ", "waiting for attempt 2"},
+		{" 0     1h30m ", long},
+	} {
+		for _, text := range want {
+			if !strings.Contains(lines[i], text) {
+				t.Errorf("line %q is without %q", lines[i], text)
+			}
+		}
+	}
+	for _, line := range show(90) {
+		if n := len([]rune(line)); n > 90 {
+			t.Errorf("a line of %d columns on a terminal of 90", n)
+		}
+	}
+	var b strings.Builder
+	(&statusView{}).detail(&b, servers[0])
+	if text := b.String(); strings.Contains(text, "before it parks") {
+		t.Errorf("attempts are left to a server that makes none:\n%s", text)
+	}
+	event := textOfEvent(admin.Event{At: past, Server: "a", Next: &past})
+	if !strings.HasSuffix(event, "; next attempt now") {
+		t.Errorf("an event with an attempt at once: %q", event)
+	}
+}
+
 func TestSpan(t *testing.T) {
 	for d, want := range map[time.Duration]string{
 		-time.Second: "0s", 140 * time.Millisecond: "100ms", 61 * time.Second: "1m1s", 90 * time.Minute: "1h30m", 50 * time.Hour: "2d02h",

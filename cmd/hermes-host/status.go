@@ -201,66 +201,6 @@ func (v *statusView) head(b *strings.Builder, s admin.Status) {
 	b.WriteByte('\n')
 }
 
-// paints are the colours of states.
-var paints = map[string]string{"ready": "32", "connecting": "33", "reconnecting": "33", "parked": "31", "disabled": "2", "stopped": "2"}
-
-// table writes one line per server. What does not fit is cut at the right.
-func (v *statusView) table(b *strings.Builder, servers []admin.Server) {
-	rows := [][]string{{"SERVER", "TRANSPORT", "STATE", "SINCE", "LEFT", "NEXT", "BREAKER", "SESSIONS", "CALLS", "TOOLS", "WHY"}}
-	for _, s := range servers {
-		next := "-"
-		if s.NextAttempt != nil {
-			next = span(time.Until(*s.NextAttempt))
-		}
-		why := plain(s.Reason)
-		if s.LastError != "" && s.LastErrorAt != nil && s.LastError != s.Reason {
-			why += fmt.Sprintf("; last error %s ago: %s", span(time.Since(*s.LastErrorAt)), cut(plain(s.LastError), 80))
-		}
-		rows = append(rows, []string{
-			s.Name, cmp.Or(s.Transport, "-"), s.State, span(time.Since(s.Since)), fmt.Sprint(s.Left), next, breakerText(s.Breaker),
-			fmt.Sprintf("%d/%d", s.Sessions, s.Starts), fmt.Sprintf("%d/%d/%d", s.Calls.Total, s.Calls.Failed, s.Calls.InFlight),
-			fmt.Sprint(s.Catalog.Tools), why,
-		})
-	}
-	widths := make([]int, len(rows[0]))
-	for _, row := range rows {
-		for i, cell := range row {
-			widths[i] = max(widths[i], len([]rune(cell)))
-		}
-	}
-	for n, row := range rows {
-		room := cmp.Or(v.width, 200)
-		for i, cell := range row {
-			last := i == len(row)-1
-			text := cell
-			if !last {
-				text += strings.Repeat(" ", widths[i]-len([]rune(cell))+2)
-			}
-			text = cut(text, room)
-			room -= len([]rune(text))
-			if n > 0 && i == 2 {
-				text = v.paint(paints[cell], text)
-			}
-			b.WriteString(text)
-		}
-		b.WriteByte('\n')
-	}
-}
-
-func (v *statusView) paint(code, text string) string {
-	if !v.color || code == "" {
-		return text
-	}
-	return "\x1b[" + code + "m" + text + "\x1b[0m"
-}
-
-func breakerText(b admin.Breaker) string {
-	if b.RetryAfter > 0 {
-		return b.State + " " + span(time.Duration(b.RetryAfter*float64(time.Second)))
-	}
-	return b.State
-}
-
 // detail writes all that is known of a server.
 func (v *statusView) detail(b *strings.Builder, s admin.Server) {
 	line := func(key, format string, args ...any) {
@@ -269,7 +209,7 @@ func (v *statusView) detail(b *strings.Builder, s admin.Server) {
 	line("server", "%s", s.Name)
 	line("configured", "%s", s.Place)
 	line("transport", "%s %s", cmp.Or(s.Transport, "(not known: the plugin does not work)"), s.Settings)
-	line("state", "%s for %s: %s", s.State, span(time.Since(s.Since)), s.Reason)
+	line("state", "%s for %s: %s", s.State, span(time.Since(s.Since)), reason(s))
 	if s.Waits != "" {
 		line("waits", "%s", s.Waits)
 	}
@@ -277,9 +217,13 @@ func (v *statusView) detail(b *strings.Builder, s admin.Server) {
 		line("authorize", "the server refuses calls until somebody authorizes the host")
 	}
 	if s.NextAttempt != nil {
-		line("next attempt", "in %s", span(time.Until(*s.NextAttempt)))
+		line("next attempt", "%s", ahead("in ", time.Until(*s.NextAttempt)))
 	}
-	line("attempts", "%d failed in a row, %d left before it parks", s.Failed, s.Left)
+	if retried(s) {
+		line("attempts", "%d failed in a row, %d left before it parks", s.Failed, s.Left)
+	} else {
+		line("attempts", "%d failed in a row", s.Failed)
+	}
 	if s.LastError != "" && s.LastErrorAt != nil {
 		line("last error", "%s ago: %s", span(time.Since(*s.LastErrorAt)), s.LastError)
 	}
