@@ -111,6 +111,9 @@ func (m *member) transition(t supervisor.Transition) {
 // Session implements [relay.Server].
 func (m *member) Session() session.Session { return m.sup.Session() }
 
+// Await implements [relay.Server].
+func (m *member) Await(ctx context.Context) error { return m.sup.Await(ctx) }
+
 // Call implements [relay.Server]. Once another member has taken over, it makes
 // the call.
 func (m *member) Call(ctx context.Context, req session.Request, opt supervisor.CallOptions) (session.Reply, error) {

@@ -212,6 +212,9 @@ var _ relay.Server = (*own)(nil)
 // Session implements [relay.Server].
 func (o *own) Session() session.Session { return o.sup.Session() }
 
+// Await implements [relay.Server].
+func (o *own) Await(ctx context.Context) error { return o.sup.Await(ctx) }
+
 // Call implements [relay.Server].
 func (o *own) Call(ctx context.Context, req session.Request, opt supervisor.CallOptions) (session.Reply, error) {
 	o.mu.Lock()
@@ -324,6 +327,8 @@ type crowded struct {
 }
 
 func (crowded) Session() session.Session { return nil }
+
+func (crowded) Await(context.Context) error { return nil }
 
 func (c crowded) Call(context.Context, session.Request, supervisor.CallOptions) (session.Reply, error) {
 	return session.Reply{}, &relay.BusyError{Message: fmt.Sprintf(

@@ -140,7 +140,8 @@ func (t scopedTransport) Connect(_ context.Context, h session.Handler) (session.
 
 type sharedServer struct{}
 
-func (sharedServer) Session() session.Session { return nil }
+func (sharedServer) Session() session.Session    { return nil }
+func (sharedServer) Await(context.Context) error { return nil }
 func (sharedServer) Call(context.Context, session.Request, supervisor.CallOptions) (session.Reply, error) {
 	return session.Reply{Result: json.RawMessage(`{"session":"shared"}`)}, nil
 }

@@ -12,6 +12,7 @@ import (
 	"net/http"
 	"net/url"
 	"strconv"
+	"syscall"
 	"time"
 )
 
@@ -121,6 +122,9 @@ func (c *Client) send(ctx context.Context, method, path string, body io.Reader, 
 		var wrapped *url.Error
 		if errors.As(err, &wrapped) {
 			err = wrapped.Err // the URL says nothing
+		}
+		if number, ok := errors.AsType[syscall.Errno](err); ok {
+			return nil, fmt.Errorf("no host answers at %s: %w", c.Path, number)
 		}
 		return nil, fmt.Errorf("asking the host at %s: %w", c.Path, err)
 	}

@@ -24,7 +24,7 @@ func Known(s Status, name string) error {
 
 // Unknown returns the error for a name that is none of those known.
 func Unknown(name string, known []string) *Error {
-	e := &Error{Code: UnknownServer, Known: known, Near: near(name, known)}
+	e := &Error{Code: UnknownServer, Known: known, Near: Near(name, known)}
 	e.Message = fmt.Sprintf("there is no server %q", name)
 	switch {
 	case len(e.Near) > 0:
@@ -40,9 +40,9 @@ func Unknown(name string, known []string) *Error {
 	return e
 }
 
-// near returns up to three names that a mistyped one may have meant, the
+// Near returns up to three names that a mistyped one may have meant, the
 // likeliest first.
-func near(name string, known []string) []string {
+func Near(name string, known []string) []string {
 	name = strings.ToLower(name)
 	distance := func(other string) int {
 		other = strings.ToLower(other)

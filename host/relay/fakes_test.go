@@ -28,9 +28,10 @@ type upserver struct {
 	// serve answers what is no list; nil: an empty result.
 	serve func(ctx context.Context, req session.Request) (session.Reply, error)
 
-	next atomic.Uint64
-	down atomic.Bool
-	done chan struct{}
+	next   atomic.Uint64
+	down   atomic.Bool
+	coming func() // brings a server up that was down from the start
+	done   chan struct{}
 
 	mu      sync.Mutex
 	got     []session.Request
@@ -68,6 +69,14 @@ func (s *upserver) Session() session.Session {
 		return nil
 	}
 	return asSession{s}
+}
+
+// Await is the supervisor's.
+func (s *upserver) Await(context.Context) error {
+	if s.coming != nil {
+		s.coming()
+	}
+	return nil
 }
 
 // Call is the supervisor's.
@@ -236,7 +245,9 @@ func newWorld(t testing.TB, servers ...*upserver) *world {
 		return s, ok
 	}})
 	for _, s := range servers {
-		w.list(s)
+		if !s.down.Load() {
+			w.list(s)
+		}
 	}
 	t.Cleanup(w.r.Close)
 	return w

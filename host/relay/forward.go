@@ -26,7 +26,15 @@ func (e *endpoint) forward(ctx context.Context, c Call, p params, server string,
 	if err != nil {
 		return failed(err)
 	}
-	req := &request{Call: c, params: p, srv: srv, link: l, idempotent: idempotent, version: e.r.versionOf(srv, server)}
+	version := e.r.versionOf(srv, server)
+	if version == "" {
+		// Its first session decides what has to be translated.
+		if err := srv.Await(ctx); err != nil {
+			return e.r.unanswered(ctx, c, server, err)
+		}
+		version = e.r.versionOf(srv, server)
+	}
+	req := &request{Call: c, params: p, srv: srv, link: l, idempotent: idempotent, version: version}
 	in := &call{link: l, ctx: ctx}
 	in.use(req)
 	modern := c.Client.ProtocolVersion() >= catalog.Stateless

@@ -157,6 +157,20 @@ func TestErasInParams(t *testing.T) {
 	}
 }
 
+// A call that comes while a server is on its way up for the first time is
+// translated as the server turns out to need it.
+func TestErasBeforeTheFirstSession(t *testing.T) {
+	s := newServer("a", "x")
+	s.down.Store(true)
+	s.coming = func() { s.down.Store(false) }
+	w := newWorld(t, s)
+	c := &client{id: "c", version: "2026-07-28", caps: `{}`}
+	w.endpoint("a").Handle(t.Context(), c.call("tools/call", `{"name":"x","inputResponses":{}}`))
+	if got := s.requests(); len(got) != 1 || got[0] != `tools/call {"name":"x"}` {
+		t.Errorf("the server saw %q", got)
+	}
+}
+
 // The log level that an older client has set goes with each request to a server
 // of 2026-07-28, which knows no logging/setLevel.
 func TestLevelsAcrossEras(t *testing.T) {

@@ -14,6 +14,9 @@ type Server interface {
 	Call(ctx context.Context, req session.Request, opt supervisor.CallOptions) (session.Reply, error)
 	// Session returns the live session, nil if there is none at present.
 	Session() session.Session
+	// Await waits for a session that is being made; see
+	// supervisor.Supervisor.Await.
+	Await(ctx context.Context) error
 }
 
 var _ Server = (*supervisor.Supervisor)(nil)

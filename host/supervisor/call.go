@@ -61,6 +61,18 @@ func (s *Supervisor) Call(ctx context.Context, req session.Request, opt CallOpti
 	return reply, err
 }
 
+// Await waits for a session that is being made, up to Timeouts.CallWait, for
+// callers whose request depends on what the server is. Its errors are Call's.
+// It returns nil at once if there is a session, or if none is being made: then
+// Call knows what to do.
+func (s *Supervisor) Await(ctx context.Context) error {
+	if st := s.view.Load().state; st != Connecting && st != Reconnecting {
+		return nil
+	}
+	_, err := s.await(ctx, s.deadline(), nil, 0)
+	return err
+}
+
 // A strike is a call that a live session failed.
 type strike struct {
 	live *live
