@@ -7,10 +7,15 @@ import (
 	"fmt"
 	"io"
 	"os"
+	"slices"
 	"strings"
+	"time"
 
+	"github.com/modelcontextprotocol/go-sdk/jsonrpc"
 	"github.com/modelcontextprotocol/go-sdk/mcp"
 	"github.com/spf13/cobra"
+
+	"github.com/hermes-host/hermes-host/host/admin"
 )
 
 func callCommand() *cobra.Command {
@@ -56,6 +61,7 @@ host answers, and 1 for any other failure. Progress goes to standard error.`,
 		},
 	}
 	at.flags(cmd)
+	cmd.ValidArgsFunction = at.complete
 	output.flag(cmd)
 	cmd.Flags().StringArrayVar(&args, "arg", nil, "an argument, as name=value; may be repeated")
 	cmd.Flags().StringVar(&document, "json", "", "all arguments as a JSON object; @FILE reads a file, @- standard input")
@@ -68,7 +74,7 @@ func (s *hostSession) call(cmd *cobra.Command, tool string, arguments map[string
 	params.SetProgressToken("call")
 	res, err := s.CallTool(cmd.Context(), params)
 	if err != nil {
-		return fmt.Errorf("calling %s: %w", tool, err)
+		return s.failed(cmd.Context(), tool, err)
 	}
 	raw := s.raw.result()
 	if raw == nil {
@@ -83,6 +89,67 @@ func (s *hostSession) call(cmd *cobra.Command, tool string, arguments map[string
 		err = &exit{code: exitToolError}
 	}
 	return err
+}
+
+// failed says why a call got no result. A tool that the host does not know is
+// told by that it refuses the parameters and does not list the tool.
+func (s *hostSession) failed(ctx context.Context, tool string, err error) error {
+	answer, ok := errors.AsType[*jsonrpc.Error](err)
+	if !ok {
+		return fmt.Errorf("calling %s: %w", tool, err)
+	}
+	if answer.Code == jsonrpc.CodeInvalidParams {
+		if list, err := s.tools(ctx); err == nil {
+			if names := toolNames(list); !slices.Contains(names, tool) {
+				return noTool(tool, names)
+			}
+		}
+	}
+	return fmt.Errorf("calling %s: %s", tool, plain(answer.Message))
+}
+
+// noTool is the error for a tool that is none of those listed. A plain name
+// stands for those of all servers, such as echo for demo__echo.
+func noTool(tool string, names []string) error {
+	near := slices.DeleteFunc(slices.Clone(names), func(name string) bool { return !strings.HasSuffix(name, "__"+tool) })
+	if len(near) == 0 {
+		near = admin.Near(tool, names)
+	}
+	msg := fmt.Sprintf("there is no tool %q", tool)
+	if len(near) > 0 {
+		msg += "; did you mean " + strings.Join(near[:min(len(near), 3)], " or ") + "?"
+	}
+	return errors.New(msg + " (\"hermes-host tools\" lists them)")
+}
+
+func toolNames(list []json.RawMessage) []string {
+	var names []string
+	for _, raw := range list {
+		var e toolEntry
+		if json.Unmarshal(raw, &e) == nil {
+			names = append(names, e.Name)
+		}
+	}
+	return names
+}
+
+// complete completes the name of a tool.
+func (e *endpoint) complete(cmd *cobra.Command, args []string, _ string) ([]string, cobra.ShellCompDirective) {
+	ctx, cancel := context.WithTimeout(cmd.Context(), 2*time.Second)
+	defer cancel()
+	if len(args) > 0 {
+		return nil, cobra.ShellCompDirectiveNoFileComp
+	}
+	session, err := e.connect(ctx, nil)
+	if err != nil {
+		return nil, cobra.ShellCompDirectiveNoFileComp
+	}
+	defer session.Close()
+	list, err := session.tools(ctx)
+	if err != nil {
+		return nil, cobra.ShellCompDirectiveNoFileComp
+	}
+	return toolNames(list), cobra.ShellCompDirectiveNoFileComp
 }
 
 // argumentDocument returns the JSON object that --json stands for.

@@ -2,37 +2,18 @@ package main
 
 import (
 	"bytes"
-	"cmp"
 	"context"
 	"encoding/json"
-	"errors"
 	"fmt"
 	"io"
 	"mime"
-	"net"
 	"net/http"
-	"net/url"
-	"os"
-	"strings"
 	"sync"
 
 	"github.com/modelcontextprotocol/go-sdk/mcp"
-	"github.com/spf13/cobra"
-
-	"github.com/hermes-host/hermes-host/host/config"
-	"github.com/hermes-host/hermes-host/internal/version"
 )
 
-// endpoint says which running host the commands tools and call talk to.
-type endpoint struct {
-	url, config, token string
-}
-
-func (e *endpoint) flags(cmd *cobra.Command) {
-	cmd.Flags().StringVar(&e.url, "url", "", "endpoint of the running host, such as http://127.0.0.1:7717/mcp/<server> (default: /mcp at the address that the configuration listens on)")
-	cmd.Flags().StringVar(&e.token, "token", "", "bearer token, where the host asks for one; $HERMES_TOKEN if left out")
-	configFlag(cmd, &e.config)
-}
+// This file is the MCP client that the commands tools and call are.
 
 // A hostSession is an MCP session with a running host. What the host answers
 // is kept as it came, since the SDK's types would lose unknown fields and
@@ -40,31 +21,6 @@ func (e *endpoint) flags(cmd *cobra.Command) {
 type hostSession struct {
 	*mcp.ClientSession
 	raw *rawAnswers
-}
-
-// connect opens a session. The error is an *exit with exitUnreachable where no
-// host answers.
-func (e *endpoint) connect(ctx context.Context, opts *mcp.ClientOptions) (*hostSession, error) {
-	target, token, err := e.resolve()
-	if err != nil {
-		return nil, err
-	}
-	raw := &rawAnswers{token: token, base: http.DefaultTransport}
-	client := mcp.NewClient(&mcp.Implementation{Name: "hermes-host-cli", Version: version.String()}, opts)
-	session, err := client.Connect(ctx, &mcp.StreamableClientTransport{
-		Endpoint:             target,
-		HTTPClient:           &http.Client{Transport: raw},
-		MaxRetries:           -1,
-		MaxEventSize:         -1,
-		DisableStandaloneSSE: true,
-	}, nil)
-	if err != nil {
-		if _, ok := errors.AsType[*net.OpError](err); ok {
-			return nil, &exit{exitUnreachable, fmt.Errorf("no host answers at %s; start one with \"hermes-host run\", or name its endpoint with --url: %w", target, err)}
-		}
-		return nil, fmt.Errorf("connecting to %s: %w", target, err)
-	}
-	return &hostSession{session, raw}, nil
 }
 
 // list calls one of the list methods until its last page and returns the
@@ -110,10 +66,20 @@ type rawAnswers struct {
 	token string
 	base  http.RoundTripper
 
-	mu   sync.Mutex
-	kind string // media type of body
-	body *bytes.Buffer
+	mu      sync.Mutex
+	kind    string // media type of body
+	body    *bytes.Buffer
+	refused refusal // zero: the last request was not refused
 }
+
+// A refusal is an answer that is no success in terms of HTTP.
+type refusal struct {
+	status  int
+	message string // of the JSON-RPC error in it, if there is one
+}
+
+// maxRefusal bounds what is read of a refusal.
+const maxRefusal = 64 << 10
 
 // RoundTrip sends the request.
 func (r *rawAnswers) RoundTrip(req *http.Request) (*http.Response, error) {
@@ -122,6 +88,12 @@ func (r *rawAnswers) RoundTrip(req *http.Request) (*http.Response, error) {
 		req.Header.Set("Authorization", "Bearer "+r.token)
 	}
 	res, err := r.base.RoundTrip(req)
+	r.mu.Lock()
+	r.refused = refusal{}
+	r.mu.Unlock()
+	if err == nil && res.StatusCode >= 400 {
+		r.refuse(res)
+	}
 	if err != nil || req.Method != http.MethodPost || res.StatusCode != http.StatusOK {
 		return res, err
 	}
@@ -132,6 +104,27 @@ func (r *rawAnswers) RoundTrip(req *http.Request) (*http.Response, error) {
 	r.mu.Unlock()
 	res.Body = &tee{res.Body, body, &r.mu}
 	return res, nil
+}
+
+// refuse keeps what a refusal says.
+func (r *rawAnswers) refuse(res *http.Response) {
+	text, err := io.ReadAll(io.LimitReader(res.Body, maxRefusal))
+	if err == nil || len(text) > 0 {
+		res.Body.Close()
+		res.Body = io.NopCloser(bytes.NewReader(text))
+	}
+	var m struct{ Error struct{ Message string } }
+	_ = json.Unmarshal(text, &m) // a proxy's page has no message
+	r.mu.Lock()
+	r.refused = refusal{res.StatusCode, m.Error.Message}
+	r.mu.Unlock()
+}
+
+// refusal returns why the last request was refused.
+func (r *rawAnswers) refusal() refusal {
+	r.mu.Lock()
+	defer r.mu.Unlock()
+	return r.refused
 }
 
 // result returns the result of the last answer, nil if it held none.
@@ -181,44 +174,4 @@ func (t *tee) Read(p []byte) (int, error) {
 	t.into.Write(p[:n])
 	t.mu.Unlock()
 	return n, err
-}
-
-// clientURL returns the endpoint of a host that listens on address. A host
-// that listens everywhere is reached over loopback.
-func clientURL(address string) string {
-	host, port, err := net.SplitHostPort(address)
-	if err != nil {
-		return "http://" + address + "/mcp"
-	}
-	switch strings.Trim(host, "[]") {
-	case "", "0.0.0.0":
-		host = "127.0.0.1"
-	case "::":
-		host = "::1"
-	}
-	return (&url.URL{Scheme: "http", Host: net.JoinHostPort(host, port), Path: "/mcp"}).String()
-}
-
-// resolve returns the URL and the bearer token to use. Without --url they are
-// those of the configuration, or where a host listens by default if there is
-// none.
-func (e *endpoint) resolve() (target, token string, err error) {
-	token = cmp.Or(e.token, os.Getenv("HERMES_TOKEN"))
-	if e.url != "" {
-		return e.url, token, nil
-	}
-	listen := config.Listen{Address: "127.0.0.1:7717"}
-	path, missing := findConfig(e.config, true)
-	if missing != nil && e.config != "" {
-		return "", "", missing
-	}
-	if missing == nil {
-		// Servers do not matter here, so a file is read with what it has.
-		file, diags := config.Load(path, config.Options{Version: version.String()})
-		if file == nil {
-			return "", "", fmt.Errorf("no --url is given, and the configuration does not tell where the host listens: %w", diags.Err())
-		}
-		listen = file.Listen()
-	}
-	return clientURL(listen.Address), cmp.Or(token, listen.Token), nil
 }

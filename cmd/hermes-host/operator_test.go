@@ -63,6 +63,12 @@ func (o *operated) Join(_ context.Context, conn io.ReadWriteCloser) error {
 // configuration.
 func operate(t *testing.T) string {
 	t.Helper()
+	return operateAt(t, "http://127.0.0.1:7717/mcp", "# nothing\n")
+}
+
+// operateAt runs one that says it serves clients at url.
+func operateAt(t *testing.T, url, config string) string {
+	t.Helper()
 	run, err := os.MkdirTemp("", "h") // t.TempDir is too long for sockets
 	if err != nil {
 		t.Fatal(err)
@@ -72,13 +78,13 @@ func operate(t *testing.T) string {
 	t.Setenv("TMPDIR", run) // no other host of this machine is found
 	t.Setenv("XDG_CONFIG_HOME", t.TempDir())
 	path := filepath.Join(t.TempDir(), "config.hcl")
-	if err := os.WriteFile(path, []byte("# nothing\n"), 0o600); err != nil {
+	if err := os.WriteFile(path, []byte(config), 0o600); err != nil {
 		t.Fatal(err)
 	}
 	at := time.Now().Add(-90 * time.Second)
 	soon := time.Now().Add(time.Hour + 5*time.Minute + 30*time.Second)
 	o := &operated{events: admin.NewFeed[admin.Event](5), logs: admin.NewFeed[admin.Line](5), status: admin.Status{
-		Host:  admin.Info{Version: "v9", PID: 42, Config: path, URL: "http://127.0.0.1:7717/mcp", Started: at},
+		Host:  admin.Info{Version: "v9", PID: 42, Config: path, URL: url, Started: at},
 		Ready: true, Clients: 2,
 		Servers: []admin.Server{
 			{
@@ -158,7 +164,7 @@ func TestOperatorCommands(t *testing.T) {
 		{"logs files", 0, []string{` [DEBUG] files: the server's stderr line="two words"` + "\n"}},
 		{"logs -o json", 0, []string{`"fields":[{"key":"line","value":"two words"}]}` + "\n"}},
 		{"status -c /no/such/file.hcl", 4, []string{"no host is running with /no/such/file.hcl; these are:", path}},
-		{"status --socket /no/such.sock", 4, []string{"asking the host at /no/such.sock"}},
+		{"status --socket /no/such.sock", 4, []string{"hermes-host: no host answers at /no/such.sock: no such file or directory\n"}},
 	} {
 		var out strings.Builder
 		if code := execute(t.Context(), strings.Fields(tt.args), strings.NewReader(""), &out, &out); code != tt.code {

@@ -47,7 +47,7 @@ func TestNear(t *testing.T) {
 	for name, want := range map[string][]string{
 		"fles": {"files"}, "FILES": {"files", "files-old"}, "ticket": {"tickets"}, "dv": {"db"}, "calendar": {}, "": {},
 	} {
-		if got := near(name, known); !slices.Equal(got, want) {
+		if got := Near(name, known); !slices.Equal(got, want) {
 			t.Errorf("%q: %q, want %q", name, got, want)
 		}
 	}
