@@ -63,7 +63,7 @@ func (o *operator) ask(cmd *cobra.Command, f func(context.Context, *admin.Client
 		if _, err := io.WriteString(cmd.ErrOrStderr(), refusal.Text); err != nil {
 			return err
 		}
-		return fmt.Errorf("the configuration was refused; the host goes on with what it has")
+		return configRefused{refusal}
 	case refused || coded:
 		return err
 	case errors.Is(err, io.EOF):
@@ -71,6 +71,15 @@ func (o *operator) ask(cmd *cobra.Command, f func(context.Context, *admin.Client
 	}
 	return &exit{exitUnreachable, err}
 }
+
+// configRefused is a refusal whose diagnostics have been shown.
+type configRefused struct{ refusal *admin.Error }
+
+func (configRefused) Error() string {
+	return "the configuration was refused; the host goes on with what it has"
+}
+
+func (e configRefused) Unwrap() error { return e.refusal }
 
 // servers completes the names of a running host's servers.
 func (o *operator) servers(cmd *cobra.Command, args []string, _ string) ([]string, cobra.ShellCompDirective) {

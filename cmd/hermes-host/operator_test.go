@@ -146,6 +146,8 @@ func TestOperatorCommands(t *testing.T) {
 		{"reconnect x", 1, []string{`there is no server "x"; the servers are files, tickets`}},
 		{"park files", 0, []string{`files: parked until "hermes-host reconnect files"`}},
 		{"reload", 1, []string{"Error: it is wrong\nhermes-host: the configuration was refused"}},
+		{"reload -o json", 1, []string{`"error": {`, `"code": "refused"`, `"message": "wrong"`}},
+		{"reload -o json --socket /no/such.sock", 4, []string{`"code": "failed"`, `"message": "no host answers at /no/such.sock`}},
 		{"reload --dry-run", 0, []string{
 			"- old: removed\n+ new: added\n~ files: new session (transport url, timeouts)\n~ tickets: lists only (tools)\n" +
 				"! listen address: needs a restart of the host\nnothing was applied: this was a dry run\n",
@@ -257,6 +259,30 @@ func TestTable(t *testing.T) {
 	event := textOfEvent(admin.Event{At: past, Server: "a", Next: &past})
 	if !strings.HasSuffix(event, "; next attempt now") {
 		t.Errorf("an event with an attempt at once: %q", event)
+	}
+}
+
+// TestNothingHasChanged says so only if it is the whole truth.
+func TestNothingHasChanged(t *testing.T) {
+	just := &admin.Reloaded{At: time.Now().Add(-3 * time.Second), By: "a change of its file"}
+	refused := &admin.Reloaded{At: just.At, By: just.By, Error: "wrong"}
+	earlier := &admin.Reloaded{At: time.Now().Add(-time.Hour), By: just.By}
+	restart := admin.Changes{Restart: []string{"listen address"}}
+	for _, tt := range []struct {
+		changes admin.Changes
+		before  *admin.Reloaded
+		want    string
+	}{
+		{admin.Changes{}, nil, "nothing has changed\n"},
+		{admin.Changes{}, earlier, "nothing has changed\n"},
+		{admin.Changes{}, refused, "nothing has changed\n"},
+		{admin.Changes{}, just, "nothing has changed since the configuration was read 3s ago (a change of its file)\n"},
+		{restart, just, "! listen address: needs a restart of the host\n"},
+	} {
+		var b strings.Builder
+		if err := printChanges(&b, tt.changes, tt.before); err != nil || b.String() != tt.want {
+			t.Errorf("%+v after %+v: %q, %v", tt.changes, tt.before, b.String(), err)
+		}
 	}
 }
 

@@ -2,9 +2,11 @@ package main
 
 import (
 	"context"
+	"errors"
 	"fmt"
 	"io"
 	"strings"
+	"time"
 
 	"github.com/spf13/cobra"
 
@@ -28,12 +30,19 @@ filters, prefixes and order leave all sessions as they are. What cannot change
 in a running host, such as the address that it listens on, is named.
 
 The host does the same on SIGHUP, and when the file changes (unless it was
-started with --watch=false).`,
+started with --watch=false).
+
+With -o json a failure is an object, too: its "error" has a code, a message, and
+the diagnostics.`,
 		Example: `  hermes-host reload --dry-run
   hermes-host reload`,
 		Args: arguments(cobra.NoArgs),
 		RunE: func(cmd *cobra.Command, _ []string) error {
-			return to.ask(cmd, func(ctx context.Context, c *admin.Client) error {
+			err := to.ask(cmd, func(ctx context.Context, c *admin.Client) error {
+				before, err := c.Status(ctx)
+				if err != nil {
+					return err
+				}
 				changes, err := c.Reload(ctx, dry)
 				if err != nil {
 					return err
@@ -41,8 +50,12 @@ started with --watch=false).`,
 				if output.json() {
 					return printJSON(cmd, changes)
 				}
-				return printChanges(cmd.OutOrStdout(), changes)
+				return printChanges(cmd.OutOrStdout(), changes, before.Reload)
 			})
+			if err != nil && output.json() {
+				return errors.Join(err, printJSON(cmd, map[string]*admin.Error{"error": refusalOf(err)}))
+			}
+			return err
 		},
 	}
 	to.flags(cmd)
@@ -51,12 +64,30 @@ started with --watch=false).`,
 	return cmd
 }
 
-func printChanges(w io.Writer, c admin.Changes) error {
+// refusalOf returns a failure as the host would report it.
+func refusalOf(err error) *admin.Error {
+	if e, ok := errors.AsType[*admin.Error](err); ok {
+		return e
+	}
+	return &admin.Error{Code: admin.Failed, Message: err.Error()}
+}
+
+// recent is how long ago a reload may be to explain that another finds nothing
+// to do: the host was faster than whoever saved the file and then asks.
+const recent = 10 * time.Second
+
+// printChanges says what a reload does or would do. Before is the outcome of
+// the one before, nil if there was none.
+func printChanges(w io.Writer, c admin.Changes, before *admin.Reloaded) error {
 	var b strings.Builder
 	for _, warning := range c.Warnings {
 		fmt.Fprintf(&b, "%s\n", warning)
 	}
-	if c.None() {
+	switch {
+	case !c.None() || len(c.Restart) > 0:
+	case before != nil && before.Error == "" && time.Since(before.At) < recent:
+		fmt.Fprintf(&b, "nothing has changed since the configuration was read %s ago (%s)\n", span(time.Since(before.At)), plain(before.By))
+	default:
 		b.WriteString("nothing has changed\n")
 	}
 	for _, name := range c.Removed {
