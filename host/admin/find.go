@@ -16,11 +16,18 @@ import (
 
 // A NoHostError says that no host runs that could be asked.
 type NoHostError struct {
-	Config  string // the configuration that was asked for; empty: any
-	Running []Info // hosts that run, with other configurations or several
+	Config  string  // the configuration that was asked for; empty: any
+	Running []Found // hosts that run, with other configurations or several
 }
 
-// Error says what runs instead, and what to do.
+// A Found is a host that runs, and the path of its socket.
+type Found struct {
+	Info
+	Socket string
+}
+
+// Error says what runs instead, and what to do. Hosts with one configuration
+// are told apart by their sockets.
 func (e *NoHostError) Error() string {
 	msg := "no host is running"
 	if e.Config != "" {
@@ -32,9 +39,17 @@ func (e *NoHostError) Error() string {
 	if e.Config == "" {
 		msg = "several hosts are running"
 	}
+	same := map[string]int{}
+	for _, found := range e.Running {
+		same[found.Config]++
+	}
 	var all []string
-	for _, info := range e.Running {
-		all = append(all, fmt.Sprintf("\n  --config %s (process %d)", info.Config, info.PID))
+	for _, found := range e.Running {
+		if same[found.Config] > 1 {
+			all = append(all, fmt.Sprintf("\n  --socket %s (process %d, with %s)", found.Socket, found.PID, found.Config))
+		} else {
+			all = append(all, fmt.Sprintf("\n  --config %s (process %d)", found.Config, found.PID))
+		}
 	}
 	return msg + "; these are:" + strings.Join(all, "")
 }
@@ -62,14 +77,13 @@ func Find(ctx context.Context, config string) (*Client, error) {
 			}
 		}
 		abs, _ := filepath.Abs(config)
-		_, infos := Running(ctx)
-		return nil, &NoHostError{Config: abs, Running: infos}
+		return nil, &NoHostError{Config: abs, Running: Running(ctx)}
 	}
-	clients, infos := Running(ctx)
-	if len(clients) == 1 {
-		return clients[0], nil
+	running := Running(ctx)
+	if len(running) == 1 {
+		return NewClient(running[0].Socket), nil
 	}
-	return nil, &NoHostError{Running: infos}
+	return nil, &NoHostError{Running: running}
 }
 
 // Shared returns a client of the host with a configuration that others may
@@ -98,15 +112,10 @@ func (c *Client) lives(ctx context.Context) bool {
 	return err == nil || refused
 }
 
-// Running returns clients of all hosts of this user that run, and what they say
-// of themselves.
-func Running(ctx context.Context) ([]*Client, []Info) {
-	type found struct {
-		client *Client
-		info   Info
-	}
+// Running returns all hosts of this user that run.
+func Running(ctx context.Context) []Found {
 	var mu sync.Mutex
-	var all []found
+	var all []Found
 	var asking sync.WaitGroup
 	for _, dir := range dirs() {
 		paths, _ := filepath.Glob(filepath.Join(dir, "*"+socketSuffix))
@@ -114,25 +123,19 @@ func Running(ctx context.Context) ([]*Client, []Info) {
 			asking.Go(func() {
 				ctx, cancel := context.WithTimeout(ctx, looking)
 				defer cancel()
-				c := NewClient(path)
-				if info, err := c.Info(ctx); err == nil {
+				if info, err := NewClient(path).Info(ctx); err == nil {
 					mu.Lock()
-					all = append(all, found{c, info})
+					all = append(all, Found{info, path})
 					mu.Unlock()
 				}
 			})
 		}
 	}
 	asking.Wait()
-	slices.SortFunc(all, func(a, b found) int {
-		return cmp.Or(cmp.Compare(a.info.Config, b.info.Config), cmp.Compare(a.info.PID, b.info.PID))
+	slices.SortFunc(all, func(a, b Found) int {
+		return cmp.Or(cmp.Compare(a.Config, b.Config), cmp.Compare(a.PID, b.PID), cmp.Compare(a.Socket, b.Socket))
 	})
-	var clients []*Client
-	var infos []Info
-	for _, f := range all {
-		clients, infos = append(clients, f.client), append(infos, f.info)
-	}
-	return clients, infos
+	return all
 }
 
 // dirs returns where sockets of this user's hosts may be: the environment of

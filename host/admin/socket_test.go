@@ -8,6 +8,7 @@ import (
 	"path/filepath"
 	"runtime"
 	"slices"
+	"strings"
 	"testing"
 )
 
@@ -153,6 +154,13 @@ func TestFind(t *testing.T) {
 	_, err = Find(t.Context(), "c.hcl")
 	if e := none(err); e.Config == "" || len(e.Running) != 2 {
 		t.Errorf("no host with c.hcl: %+v", e)
+	}
+	again, _ := serve(t, newFake("b.hcl"))
+	_, err = Find(t.Context(), "")
+	for _, want := range []string{"--config a.hcl (", "--socket " + b.Path + " (process 7, with b.hcl)", "--socket " + again.Path + " ("} {
+		if !strings.Contains(err.Error(), want) {
+			t.Errorf("two hosts of one configuration: %v, without %q", err, want)
+		}
 	}
 	stopA()
 	_, err = Shared(t.Context(), "a.hcl")
