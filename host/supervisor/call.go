@@ -49,7 +49,8 @@ func (s *Supervisor) Call(ctx context.Context, req session.Request, opt CallOpti
 			s.calls.replayed.Add(1)
 			r, last, at, again := s.send(ctx, req, opt, past)
 			var open *OpenError
-			unsent := again != nil && ctx.Err() == nil && (at == nil || last.unsent())
+			gaveUp := ctx.Err() != nil && errors.Is(again, context.Cause(ctx))
+			unsent := again != nil && !gaveUp && (at == nil || last.unsent())
 			if !unsent || end.unsent() && !errors.As(again, &open) { // else the first error is the truth of both
 				reply, err = r, again
 			}
