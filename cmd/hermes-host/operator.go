@@ -63,7 +63,7 @@ func (o *operator) ask(cmd *cobra.Command, f func(context.Context, *admin.Client
 		if _, err := io.WriteString(cmd.ErrOrStderr(), refusal.Text); err != nil {
 			return err
 		}
-		return configRefused{refusal}
+		return configRefused{refusal: refusal}
 	case refused || coded:
 		return err
 	case errors.Is(err, io.EOF):
@@ -73,9 +73,15 @@ func (o *operator) ask(cmd *cobra.Command, f func(context.Context, *admin.Client
 }
 
 // configRefused is a refusal whose diagnostics have been shown.
-type configRefused struct{ refusal *admin.Error }
+type configRefused struct {
+	refusal *admin.Error
+	dry     bool // nothing was asked for but to check it
+}
 
-func (configRefused) Error() string {
+func (e configRefused) Error() string {
+	if e.dry {
+		return "the configuration would be refused"
+	}
 	return "the configuration was refused; the host goes on with what it has"
 }
 

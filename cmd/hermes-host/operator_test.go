@@ -21,6 +21,7 @@ type operated struct {
 	events *admin.Feed[admin.Event]
 	logs   *admin.Feed[admin.Line]
 	status admin.Status
+	wrong  bool // its configuration, for dry runs too
 }
 
 func (o *operated) Info() admin.Info                 { return o.status.Host }
@@ -39,7 +40,7 @@ func (o *operated) Reconnect(_ string, servers ...string) ([]string, error) {
 func (o *operated) Park(_, server string) error { return admin.Known(o.status, server) }
 
 func (o *operated) Reload(_ context.Context, _ string, dryRun bool) (admin.Changes, error) {
-	if !dryRun {
+	if !dryRun || o.wrong {
 		return admin.Changes{}, &admin.Error{Code: admin.Refused, Message: "wrong", Text: "Error: it is wrong\n"}
 	}
 	return admin.Changes{
@@ -83,7 +84,7 @@ func operateAt(t *testing.T, url, config string) string {
 	}
 	at := time.Now().Add(-90 * time.Second)
 	soon := time.Now().Add(time.Hour + 5*time.Minute + 30*time.Second)
-	o := &operated{events: admin.NewFeed[admin.Event](5), logs: admin.NewFeed[admin.Line](5), status: admin.Status{
+	o := &operated{wrong: config == "wrong", events: admin.NewFeed[admin.Event](5), logs: admin.NewFeed[admin.Line](5), status: admin.Status{
 		Host:  admin.Info{Version: "v9", PID: 42, Config: path, URL: url, Started: at},
 		Ready: true, Clients: 2,
 		Servers: []admin.Server{
@@ -180,6 +181,14 @@ func TestOperatorCommands(t *testing.T) {
 		if tt.want == nil && out.Len() > 0 {
 			t.Errorf("%s printed %q", tt.args, out.String())
 		}
+	}
+}
+
+// TestDryRunRefused does not say that anything was done.
+func TestDryRunRefused(t *testing.T) {
+	operateAt(t, "", "wrong")
+	if out := command(t, exitError, "reload", "--dry-run"); out != "Error: it is wrong\nhermes-host: the configuration would be refused\n" {
+		t.Errorf("printed %q", out)
 	}
 }
 

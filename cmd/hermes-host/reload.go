@@ -52,6 +52,10 @@ the diagnostics.`,
 				}
 				return printChanges(cmd.OutOrStdout(), changes, before.Reload)
 			})
+			if refused, ok := errors.AsType[configRefused](err); ok && dry {
+				refused.dry = true
+				err = refused
+			}
 			if err != nil && output.json() {
 				return errors.Join(err, printJSON(cmd, map[string]*admin.Error{"error": refusalOf(err)}))
 			}
