@@ -223,7 +223,7 @@ func (t *tap) List(ctx context.Context, s session.Session, which supervisor.List
 	t.mu.Lock()
 	defer t.mu.Unlock()
 	t.listing--
-	if err == nil {
+	if _, partial := errors.AsType[*supervisor.PartialError](err); err == nil || partial {
 		t.withdrawn = false
 	}
 	if t.retired && t.heir != nil {

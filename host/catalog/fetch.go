@@ -34,8 +34,18 @@ type member struct {
 	raw  json.RawMessage
 }
 
+// A refusal is an answer of the server that is no list.
+type refusal struct{ err error }
+
+func (r *refusal) Error() string { return r.err.Error() }
+func (r *refusal) Unwrap() error { return r.err }
+
+func refused(format string, args ...any) (heard, error) {
+	return heard{}, &refusal{fmt.Errorf(format, args...)}
+}
+
 // fetch asks for all pages of a list. A server that does not know the method
-// has an empty list.
+// has an empty list. The error is a *refusal if the server answered.
 func fetch(ctx context.Context, s session.Session, kind Kind) (heard, error) {
 	var h heard
 	facts := kindFacts[kind]
@@ -52,7 +62,7 @@ func fetch(ctx context.Context, s session.Session, kind Kind) (heard, error) {
 			if e.Code == jsonrpc.CodeMethodNotFound && page == 0 {
 				return heard{}, nil
 			}
-			return heard{}, fmt.Errorf("%s: the server answered: %w", facts.method, e)
+			return refused("%s: the server answered: %w", facts.method, e)
 		}
 		var list, next json.RawMessage
 		err = rawjson.Fields(reply.Result, func(name string, val json.RawMessage) bool {
@@ -67,11 +77,11 @@ func fetch(ctx context.Context, s session.Session, kind Kind) (heard, error) {
 			return true
 		})
 		if err != nil {
-			return heard{}, fmt.Errorf("%s: the result is unusable: %w", facts.method, err)
+			return refused("%s: the result is unusable: %w", facts.method, err)
 		}
 		entries, err := rawjson.Elements(list)
 		if err != nil && list != nil && string(list) != "null" {
-			return heard{}, fmt.Errorf("%s: %q is not an array: %w", facts.method, facts.member, err)
+			return refused("%s: %q is not an array: %w", facts.method, facts.member, err)
 		}
 		for _, raw := range entries {
 			size += len(raw)

@@ -2,6 +2,7 @@ package catalog
 
 import (
 	"context"
+	"errors"
 	"fmt"
 	"sync"
 
@@ -31,28 +32,51 @@ var of = [kinds]supervisor.Lists{
 
 // List implements supervisor.Lister: it fetches lists, side by side, and
 // publishes them in one step; entries that were withdrawn are back. Lists whose
-// capability the server has not declared are empty and not asked for. If one
-// list fails nothing is published and the error says which.
+// capability the server has not declared are empty and not asked for.
+//
+// A list that the server refuses keeps the entries that it had, status says
+// why, and the error is a *supervisor.PartialError. If no answer comes, or all
+// lists are refused, nothing is published and the error says why.
 func (h *Handle) List(ctx context.Context, s session.Session, which supervisor.Lists) error {
 	info := s.Info()
 	var got [kinds]heard
+	var no [kinds]*refusal
 	group, ctx := errgroup.WithContext(ctx)
+	var asked supervisor.Lists
 	for kind := range kinds {
 		if which&of[kind] != 0 && capable(info, kindFacts[kind].capability) {
+			asked |= of[kind]
 			group.Go(func() (err error) {
 				got[kind], err = fetch(ctx, s, kind)
+				if errors.As(err, &no[kind]) {
+					return nil
+				}
 				return err
 			})
 		}
 	}
-	if err := group.Wait(); err != nil {
+	err := group.Wait()
+	var partial supervisor.PartialError
+	for kind, r := range no {
+		if r != nil {
+			partial.Lists |= of[kind]
+			partial.Err = errors.Join(partial.Err, r)
+		}
+	}
+	if err == nil && partial.Err != nil && partial.Lists == asked {
+		err = partial.Err
+	}
+	if err != nil {
 		return fmt.Errorf("listing what server %q offers: %w", h.server, err)
 	}
 	defer h.settle()
 	known := h.c.update(h.server, func(o *offer) bool {
 		o.info, o.live, o.listed = info, true, true
 		for kind := range kinds {
-			if which&of[kind] != 0 {
+			switch {
+			case no[kind] != nil:
+				o.heard[kind].note = "refused by the server, and asked for again: " + no[kind].Error()
+			case which&of[kind] != 0:
 				o.heard[kind] = got[kind]
 			}
 		}
@@ -61,6 +85,9 @@ func (h *Handle) List(ctx context.Context, s session.Session, which supervisor.L
 	})
 	if !known {
 		return fmt.Errorf("listing what server %q offers: it is no longer configured", h.server)
+	}
+	if partial.Err != nil {
+		return &partial
 	}
 	return nil
 }

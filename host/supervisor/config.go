@@ -105,11 +105,25 @@ func ChangedLists(method string) Lists {
 	return 0
 }
 
+// A PartialError says that the server answered but refused some lists. The
+// others are published: one bad list must not take a server's tools away.
+type PartialError struct {
+	Lists Lists // to be asked for again
+	Err   error
+}
+
+// Error returns the text of Err.
+func (e *PartialError) Error() string { return e.Err.Error() }
+
+// Unwrap returns Err.
+func (e *PartialError) Unwrap() error { return e.Err }
+
 // A Lister takes over what a server offers. The supervisor calls its methods
 // one at a time.
 type Lister interface {
-	// List fetches lists over a session and publishes them. It returns an
-	// error if it could not fetch one, and ends soon after ctx.
+	// List fetches lists over a session and publishes them. It returns a
+	// *PartialError if the server refused some, another error if it published
+	// nothing, and ends soon after ctx.
 	List(ctx context.Context, sess session.Session, which Lists) error
 	// Withdraw takes everything of the server away. It must not block. It may
 	// be called again without a List between.

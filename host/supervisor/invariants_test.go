@@ -530,6 +530,35 @@ func TestReadyMeansListed(t *testing.T) {
 	})
 }
 
+// TestRefusedList: a server that refuses one of its lists is ready with the
+// others, and asked for that one again, at a growing pace.
+func TestRefusedList(t *testing.T) {
+	w := &world{list: func(_ context.Context, _ *fake, which Lists) error {
+		if which&Resources != 0 {
+			return &PartialError{Lists: Resources, Err: errors.New("no database")}
+		}
+		return nil
+	}}
+	scene(t, w, nil, func(r *rig) {
+		r.after(0)
+		r.state(Ready)
+		r.after(time.Hour)
+		r.state(Ready)
+		r.dialed(1)
+		lists := get(w, func(w *world) []Lists { return w.lists })
+		if n := len(lists); n < 50 || n > 70 || lists[n-1] != Resources {
+			t.Errorf("%d lists in an hour, the last of %b", n, lists[n-1])
+		}
+		r.set(func(w *world) { w.list = nil })
+		r.after(2 * time.Minute)
+		n := len(get(w, func(w *world) []Lists { return w.lists }))
+		r.after(time.Hour)
+		if m := len(get(w, func(w *world) []Lists { return w.lists })); m != n {
+			t.Errorf("asked %d times more after all was well", m-n)
+		}
+	})
+}
+
 // TestNothingIsWrittenToTheDead: a session that is known to be dead gets no
 // call, not even before Run has heard of its end, and not from a probe.
 func TestNothingIsWrittenToTheDead(t *testing.T) {

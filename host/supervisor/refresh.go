@@ -52,10 +52,15 @@ func (m listed) apply(s *Supervisor) {
 	case m.live.dead(): // ended says so next, and why
 	case m.live.listed:
 		s.refreshed(m)
-	case m.err != nil:
-		s.drop(endOf("listing what it offers", m.err))
 	default:
+		if _, partial := errors.AsType[*PartialError](m.err); m.err != nil && !partial {
+			s.drop(endOf("listing what it offers", m.err))
+			return
+		}
 		s.ready(m.live)
+		if m.err != nil {
+			s.refreshed(m)
+		}
 	}
 }
 
@@ -81,6 +86,9 @@ func (s *Supervisor) refreshed(m listed) {
 	}
 	if f, ok := errors.AsType[*session.Failure](m.err); ok && f.Reason == session.NeedsAuth {
 		m.live.noAuth.Store(true)
+	}
+	if partial, ok := errors.AsType[*PartialError](m.err); ok {
+		m.which = partial.Lists
 	}
 	s.fresh.dirty |= m.which
 	wait := grow(s.cfg.Retry.Base, s.cfg.Retry.Max, s.fresh.failed)
