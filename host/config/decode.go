@@ -78,7 +78,7 @@ func touchesSecret(expr hcl.Expression, ctx *hcl.EvalContext) bool {
 // nothing to go on with: an error, reported here or where the unknown value
 // came from.
 func (d *decoder) value(expr hcl.Expression) (cty.Value, bool) {
-	if !d.references(expr) {
+	if !d.references(expr) || !d.fits(expr) {
 		return cty.DynamicVal, false
 	}
 	v, diags := expr.Value(d.ctx)
@@ -88,6 +88,41 @@ func (d *decoder) value(expr hcl.Expression) (cty.Value, bool) {
 		d.src.secrets.rememberParts(expr, d.ctx)
 	}
 	return v, !diags.HasErrors() && v.IsWhollyKnown()
+}
+
+// maxReferred bounds what the values that one expression refers to have
+// together, in bytes. Without it ten lines that repeat each other ten times
+// fill the memory, and a reload would take the running host along.
+const maxReferred = 16 << 20
+
+// fits reports whether an expression stays within maxReferred, and says so if
+// not.
+func (d *decoder) fits(expr hcl.Expression) bool {
+	left := maxReferred
+	for _, t := range expr.Variables() {
+		v, diags := t.TraverseAbs(d.ctx)
+		if diags.HasErrors() {
+			continue // which evaluating it says better
+		}
+		if left -= weigh(v); left < 0 {
+			d.fail(t.SourceRange(), "Value too large", "The values that this expression refers to have more than %d MiB together.", maxReferred>>20)
+			return false
+		}
+	}
+	return true
+}
+
+// weigh estimates the bytes that a value holds.
+func weigh(v cty.Value) (n int) {
+	v, _ = v.UnmarkDeep()
+	_ = cty.Walk(v, func(_ cty.Path, v cty.Value) (bool, error) {
+		n += 8
+		if v.IsKnown() && !v.IsNull() && v.Type() == cty.String {
+			n += len(v.AsString())
+		}
+		return true, nil
+	})
+	return n
 }
 
 // as evaluates an attribute of a host-owned block and converts it. The value
