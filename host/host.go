@@ -152,6 +152,7 @@ func New(file *config.File, s Settings) (*Host, error) {
 		Logger:     s.Logger.Named("relay"),
 		ServerInfo: implementation(s.Version),
 		FirstList:  s.FirstList,
+		Redact:     h.redact,
 	})
 	h.scopes = &scopes{
 		scope: h.relay.Scope, changed: h.refresh, log: s.Logger, life: h.life, running: &h.running,

@@ -19,8 +19,8 @@ import (
 func (h *Host) listen(ctx context.Context, l net.Listener, g *gateway.Gateway) error {
 	mux := http.NewServeMux()
 	mux.Handle("/", g.CORS(h.authenticate(g, exposed(l))))
-	mux.HandleFunc("GET /healthz", h.healthz)
-	mux.HandleFunc("GET /readyz", h.readyz)
+	mux.HandleFunc("GET /healthz", guarded(g, h.healthz))
+	mux.HandleFunc("GET /readyz", guarded(g, h.readyz))
 	server := g.Server()
 	server.Handler = mux
 	h.log.Info("serving MCP", "url", "http://"+l.Addr().String()+"/mcp", "servers", len(h.catalog.Servers()))
@@ -43,6 +43,23 @@ func (h *Host) listen(ctx context.Context, l net.Listener, g *gateway.Gateway) e
 	}
 	return nil
 }
+
+// guarded keeps details (names and states of servers) from web pages that have
+// got hold of the address by DNS rebinding: they hear the status code alone.
+// Probes often come with a Host of their own, so that must not be refused.
+func guarded(g *gateway.Gateway, next http.HandlerFunc) http.HandlerFunc {
+	return func(w http.ResponseWriter, r *http.Request) {
+		if !g.Trusts(r) {
+			w = codeOnly{w}
+		}
+		next(w, r)
+	}
+}
+
+// codeOnly drops a response's body.
+type codeOnly struct{ http.ResponseWriter }
+
+func (codeOnly) Write(p []byte) (int, error) { return len(p), nil }
 
 // exposed reports whether others than this machine can reach l.
 func exposed(l net.Listener) bool {

@@ -8,6 +8,8 @@ import (
 	"testing"
 
 	"github.com/hermes-host/hermes-host/host/config"
+	"github.com/hermes-host/hermes-host/host/gateway"
+	"github.com/hermes-host/hermes-host/host/relay"
 )
 
 // An address that others can reach needs a token, whoever chose the address.
@@ -49,6 +51,25 @@ func TestAuthenticate(t *testing.T) {
 		h.authenticate(http.HandlerFunc(func(http.ResponseWriter, *http.Request) {}), tt.exposed).ServeHTTP(w, r)
 		if w.Code != tt.status {
 			t.Errorf("token %q, header %q, exposed %v: status %d, want %d", tt.token, tt.header, tt.exposed, w.Code, tt.status)
+		}
+	}
+}
+
+// Who comes with a foreign Host learns whether the host is well, and no more.
+func TestHealthByAnotherName(t *testing.T) {
+	g := gateway.New(gateway.Config{Endpoints: func(string) (relay.Endpoint, bool) { return nil, false }})
+	defer func() { _ = g.Shutdown(t.Context()) }()
+	h := guarded(g, func(w http.ResponseWriter, _ *http.Request) {
+		w.WriteHeader(http.StatusServiceUnavailable)
+		_, _ = w.Write([]byte("names"))
+	})
+	for name, want := range map[string]string{"127.0.0.1:7717": "names", "evil.example": ""} {
+		w := httptest.NewRecorder()
+		r := httptest.NewRequest("GET", "/healthz?verbose", nil)
+		r.Host = name
+		h(w, r)
+		if w.Code != http.StatusServiceUnavailable || w.Body.String() != want {
+			t.Errorf("%s: %d %q", name, w.Code, w.Body)
 		}
 	}
 }

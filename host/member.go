@@ -55,7 +55,7 @@ func (h *Host) member(file *config.File, cfg *config.Config, s config.Server) *m
 	}
 	m.server.Store(&s)
 	m.tap = &tap{next: h.relay.Lister(s.Name, handle), h: h, name: s.Name}
-	sc := h.supervision(s)
+	sc := h.supervision(cfg, s)
 	sc.Disabled = !s.Enabled
 	sc.Transport = &transport{m: m}
 	sc.Handler = ear{m, h.relay.HandlerOf(s.Name, m)}
@@ -70,11 +70,11 @@ func (h *Host) member(file *config.File, cfg *config.Config, s config.Server) *m
 
 // supervision is what the configuration of a server says about the care for
 // its sessions.
-func (h *Host) supervision(s config.Server) supervisor.Config {
+func (h *Host) supervision(cfg *config.Config, s config.Server) supervisor.Config {
 	return supervisor.Config{
 		Name:      s.Name,
 		Gate:      h.gate,
-		Logger:    h.log,
+		Logger:    discreet{h.log, cfg.Redact},
 		Breaker:   breaker.Config{Threshold: s.Breaker.Threshold, Cooldown: s.Breaker.Cooldown},
 		Retry:     supervisor.Retry{Base: s.Retry.Base, Max: s.Retry.Max, Budget: s.Retry.Budget},
 		Revive:    supervisor.Revive{Min: s.Revive.Min, Max: s.Revive.Max},

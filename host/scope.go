@@ -63,7 +63,7 @@ func (h *Host) refresh(server string, which supervisor.Lists) {
 func (m *member) own(c relay.Client) ownBuilder {
 	return func(handler session.Handler, lister supervisor.Lister) ownSettings {
 		server := *m.server.Load()
-		sc := m.h.supervision(server)
+		sc := m.h.supervision(m.cfg, server)
 		sc.Transport = &transport{m: m, client: c}
 		sc.Handler = redacting{handler, m.cfg}
 		sc.Lister = lister

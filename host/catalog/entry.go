@@ -4,6 +4,7 @@ import (
 	"encoding/json"
 	"fmt"
 	"hash/maphash"
+	"unicode/utf8"
 
 	"github.com/hermes-host/hermes-host/internal/rawjson"
 )
@@ -33,6 +34,10 @@ func (k Kind) member() string { return kindFacts[k].member }
 
 // maxEntry bounds the JSON of one entry. Real ones reach 300 KB.
 const maxEntry = 4 << 20
+
+// maxDepth bounds the nesting of one entry. Go's SDK refuses a whole list that
+// is nested deeper than 1,000 levels, Python's parser one of about as much.
+const maxDepth = 500
 
 // item is an entry as a server sent it, found fit for clients.
 type item struct {
@@ -140,8 +145,13 @@ func read(kind Kind, raw json.RawMessage) (*item, *Quarantined) {
 	if len(raw) > maxEntry {
 		return bad("it has %d bytes; at most %d are served", len(raw), maxEntry)
 	}
-	if raw[0] != '{' {
+	switch {
+	case raw[0] != '{':
 		return bad("it is not a JSON object")
+	case !utf8.Valid(raw):
+		return bad("it is not valid UTF-8")
+	case rawjson.Depth(raw) > maxDepth:
+		return bad("it is nested deeper than %d levels", maxDepth)
 	}
 	if name == "" {
 		return bad("its %s is absent, empty or not a string", key)

@@ -34,6 +34,8 @@ func TestQuarantine(t *testing.T) {
 		{Tools, `{"name":"a","inputSchema":{"type":"object"},"description":5}`, "description is not a string"},
 		{Tools, `{"name":"a","inputSchema":{"type":"object"},"annotations":[]}`, "annotations is not an object"},
 		{Tools, `{"name":"a","description":"` + strings.Repeat("x", maxEntry) + `","inputSchema":{"type":"object"}}`, "bytes"},
+		{Tools, `{"name":"a","inputSchema":{"type":"object"},"x":` + strings.Repeat("[", maxDepth) + strings.Repeat("]", maxDepth) + `}`, "nested deeper"},
+		{Tools, "{\"name\":\"a\",\"description\":\"\xff\",\"inputSchema\":{\"type\":\"object\"}}", "not valid UTF-8"},
 		// What looks odd and serves.
 		{Tools, `{"name":"a","inputSchema":{"type":"object","properties":{"type":{"type":"string"},"x":true},"additionalProperties":false}}`, ""},
 		{Tools, `{"name":"a","inputSchema":{"type":"object","properties":{"n":{"type":"string","enum":[{"type":"int"}],"default":{"type":"int"},"x-mcp-header":"N"}}}}`, ""},

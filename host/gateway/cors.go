@@ -29,6 +29,10 @@ func (g *Gateway) CORS(next http.Handler) http.Handler {
 	})
 }
 
+// Trusts reports whether a request's Host and Origin are accepted, for handlers
+// beside the gateway that have details to show.
+func (g *Gateway) Trusts(r *http.Request) bool { return g.guard.refuse(r) == "" }
+
 // cors checks a request's Host and Origin. It reports false if the request is
 // answered: with a refusal, or since it was a browser's question.
 func (g *Gateway) cors(w http.ResponseWriter, r *http.Request) bool {

@@ -16,6 +16,7 @@ import (
 const (
 	maxQueued      = 1024     // events
 	maxQueuedBytes = 16 << 20 // unless a single event is larger
+	maxUnreadBytes = 64 << 10 // the same on a session's own stream while nobody reads it
 )
 
 var (
@@ -119,7 +120,13 @@ func (s *stream) add(m *jsonrpc.Message) bool {
 		s.mu.Unlock()
 		return true
 	}
-	full := len(s.events)-s.written >= maxQueued || s.queued > 0 && s.queued+len(text) > maxQueuedBytes
+	limit := maxQueuedBytes
+	if s.key == ownStream && s.reader == nil {
+		// Many clients never open the stream, and a talkative server must not
+		// fill the memory with what nobody will ask for.
+		limit = maxUnreadBytes
+	}
+	full := len(s.events)-s.written >= maxQueued || s.queued > 0 && s.queued+len(text) > limit
 	if full && kind != essential && !s.makeRoom() {
 		s.failed = true
 		s.wake()

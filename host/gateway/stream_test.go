@@ -82,6 +82,18 @@ func TestSlowClientLosesProgressFirst(t *testing.T) {
 	}
 }
 
+// A session whose client has no stream open keeps little of what nobody reads.
+func TestUnreadStreamKeepsLittle(t *testing.T) {
+	s := &stream{key: ownStream, lossy: true}
+	m := &jsonrpc.Message{Method: "notifications/message", Params: json.RawMessage(`"` + strings.Repeat("x", 1000) + `"`)}
+	for range 1000 {
+		s.add(m)
+	}
+	if n := s.size(); n > maxUnreadBytes || n < maxUnreadBytes/2 {
+		t.Errorf("%d bytes are kept", n)
+	}
+}
+
 func TestAnswersAreNeverRefused(t *testing.T) {
 	s := &stream{}
 	for i := range maxQueued {

@@ -54,7 +54,7 @@ func (r *Relay) unanswered(ctx context.Context, c Call, server string, err error
 		// The gateway has no use for it, so it need not be good.
 		return failed(jsonrpc.Errorf(codeUnavailable, "%s: the request was cancelled", c.Method))
 	}
-	return r.hostError(c, err.Error(), factsOf(server, err))
+	return r.hostError(c, r.cfg.Redact(server, err.Error()), factsOf(server, err))
 }
 
 // hostError makes a reply of the host's own.

@@ -46,6 +46,10 @@ type Config struct {
 	Logger hclog.Logger // nil: no logging
 	// ServerInfo is the MCP Implementation that the aggregate calls itself.
 	ServerInfo json.RawMessage
+	// Redact returns a text about a server without the secrets of its
+	// configuration; nil: texts stay as they are. Errors of servers and plugins
+	// go through it before clients see them.
+	Redact func(server, text string) string
 	// FirstList is how long a list waits for servers that have not been
 	// listed since the host started. 0: 2 s; negative: not at all.
 	FirstList time.Duration
@@ -78,6 +82,9 @@ func New(cfg Config) *Relay {
 	}
 	if cfg.ServerInfo == nil {
 		cfg.ServerInfo = json.RawMessage(`{"name":"hermes-host","version":"0"}`)
+	}
+	if cfg.Redact == nil {
+		cfg.Redact = func(_, text string) string { return text }
 	}
 	if cfg.FirstList == 0 {
 		cfg.FirstList = 2 * time.Second

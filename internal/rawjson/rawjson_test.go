@@ -38,6 +38,14 @@ func TestCheckDepth(t *testing.T) {
 	}
 }
 
+func TestDepth(t *testing.T) {
+	for text, want := range map[string]int{`1`: 0, `"[["`: 0, `[]`: 1, `{"a":[1,{"b":"]"}],"c":[]}`: 3} {
+		if got := Depth([]byte(text)); got != want {
+			t.Errorf("Depth(%s) = %d, want %d", text, got, want)
+		}
+	}
+}
+
 func TestMembersKeepTheBytes(t *testing.T) {
 	obj := []byte(`{"id": 9007199254740993, "n\u0061me":"x", "big":1.0e400, "id" : 7 }`)
 	var out [3]json.RawMessage

@@ -252,6 +252,28 @@ func elements(b []byte, i, depth int, visit func(val span)) (int, error) {
 	}
 }
 
+// Depth returns how deeply arrays and objects are nested in valid JSON: 0 for a
+// number, 1 for [1].
+func Depth(b []byte) (deepest int) {
+	depth := 0
+	for i := 0; i < len(b); i++ {
+		switch b[i] {
+		case '"':
+			n, err := str(b, i)
+			if err != nil {
+				return deepest
+			}
+			i = n - 1
+		case '{', '[':
+			depth++
+			deepest = max(deepest, depth)
+		case '}', ']':
+			depth--
+		}
+	}
+	return deepest
+}
+
 // is reports whether the quoted key k spells name.
 func is(k []byte, name string) bool {
 	inner := k[1 : len(k)-1]

@@ -10,6 +10,8 @@ import (
 	"syscall"
 	"time"
 
+	"github.com/hashicorp/go-hclog"
+
 	"github.com/hermes-host/hermes-host/shared"
 	"github.com/hermes-host/hermes-host/shared/transportpb"
 )
@@ -40,11 +42,30 @@ func (p *starter) dial(_ context.Context, s shared.Session, c config) (shared.Co
 	s.Logger.Debug("started the server's process", "pid", proc.cmd.Process.Pid)
 	lines := shared.NewLineConn(proc.stdout, proc.stdin, shared.LineOptions{
 		MaxMessageBytes: s.MaxMessageBytes,
-		Stray: func(line string) {
-			s.Logger.Warn("the server wrote to its stdout what is no MCP message", "line", line)
-		},
+		Stray:           strays(s.Logger),
 	})
 	return &conn{LineConn: lines, proc: proc, owner: p, gone: make(chan struct{})}, nil
+}
+
+// loudStrays is how many stray lines of a session are worth a warning. A server
+// that prints for ever would fill the log otherwise.
+const loudStrays = 20
+
+// strays returns what logs a session's lines on stdout that are no messages.
+// The session's reader calls it, one line at a time.
+func strays(log hclog.Logger) func(line string) {
+	seen := 0
+	return func(line string) {
+		seen++
+		switch {
+		case seen < loudStrays:
+			log.Warn("the server wrote to its stdout what is no MCP message", "line", line)
+		case seen == loudStrays:
+			log.Warn("the server goes on writing to its stdout what is no MCP message; further lines are logged at level debug", "line", line)
+		default:
+			log.Debug("the server wrote to its stdout what is no MCP message", "line", line)
+		}
+	}
 }
 
 // conn is a session with a process.
