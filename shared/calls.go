@@ -3,6 +3,8 @@ package shared
 import (
 	"context"
 	"encoding/json"
+	"math"
+	"strconv"
 	"sync"
 )
 
@@ -65,18 +67,41 @@ func (c *calls) remove(id uint64) (sent, ok bool) {
 	return one.sent, true
 }
 
-// callID reads the id of an answer as one of the host's. Quotes are allowed:
-// some servers turn numbers into strings. 0 stands for any other id.
+// callID reads the id of an answer as one of the host's. 0 stands for any
+// other id.
 func callID(raw json.RawMessage) uint64 {
+	id, _ := wholeNumber(raw)
+	return id
+}
+
+// sameID reports whether the id of an answer is that of a request. Some servers
+// keep ids as text, or as floating point, and turn 1 into "1" or 1.0.
+func sameID(got, want json.RawMessage) bool {
+	if string(got) == string(want) {
+		return true
+	}
+	a, ok := wholeNumber(got)
+	b, also := wholeNumber(want)
+	return ok && also && a == b
+}
+
+// wholeNumber reads an id that is a whole number, however it is spelt.
+func wholeNumber(raw json.RawMessage) (n uint64, ok bool) {
 	if n := len(raw); n > 2 && raw[0] == '"' && raw[n-1] == '"' {
 		raw = raw[1 : n-1]
 	}
-	var id uint64
-	for _, c := range raw {
-		if c < '0' || c > '9' || id > (1<<64-10)/10 {
-			return 0
+	for i, c := range raw {
+		if c == '.' || c == 'e' || c == 'E' {
+			f, err := strconv.ParseFloat(string(raw), 64)
+			if err != nil || f < 0 || f > 1<<53 || f != math.Trunc(f) || i == 0 {
+				return 0, false
+			}
+			return uint64(f), true
 		}
-		id = id*10 + uint64(c-'0')
+		if c < '0' || c > '9' || n > (1<<64-10)/10 {
+			return 0, false
+		}
+		n = n*10 + uint64(c-'0')
 	}
-	return id
+	return n, len(raw) > 0
 }

@@ -1,9 +1,11 @@
 package shared
 
 import (
+	"bytes"
 	"encoding/json"
 	"fmt"
 	"strings"
+	"unicode/utf8"
 
 	"github.com/hermes-host/hermes-host/shared/jsonrpc"
 	"github.com/hermes-host/hermes-host/shared/transportpb"
@@ -55,6 +57,7 @@ func (s *session) converse() error {
 
 // relay passes one message from the server on.
 func (s *session) relay(in *Incoming) {
+	in.clean()
 	if in.Failure == nil && !in.IsResponse() {
 		switch {
 		case in.IsRequest() && in.Method == "ping":
@@ -88,6 +91,23 @@ func (s *session) relay(in *Incoming) {
 	default:
 		s.fail(id, oversize(s.about.MaxMessageBytes))
 	}
+}
+
+// clean replaces what is not UTF-8 in the payload, as JSON must be (RFC 8259,
+// section 8.1). Some clients end their session over a single such byte, and so
+// with all servers.
+func (in *Incoming) clean() {
+	in.Params, in.Result = validText(in.Params), validText(in.Result)
+	if in.Error != nil {
+		in.Error.Data = validText(in.Error.Data)
+	}
+}
+
+func validText(text json.RawMessage) json.RawMessage {
+	if utf8.Valid(text) {
+		return text
+	}
+	return bytes.ToValidUTF8(text, []byte("\uFFFD"))
 }
 
 // unasked makes the frame of a request or notification of the server.

@@ -318,10 +318,11 @@ func (h *handshake) exchange(id json.RawMessage, method string, params json.RawM
 	}
 	for {
 		in, err := h.conn.Read(h.s.ctx)
+		in.clean()
 		switch {
 		case err != nil:
 			return nil, err
-		case in.IsResponse() && string(in.ID) != string(id):
+		case in.IsResponse() && !sameID(in.ID, id):
 			if in.ID == nil && in.Error != nil {
 				return nil, refused("can't read "+method, in.Error)
 			}

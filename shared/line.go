@@ -3,7 +3,6 @@ package shared
 import (
 	"bytes"
 	"context"
-	"encoding/json"
 	"errors"
 	"fmt"
 	"io"
@@ -11,7 +10,6 @@ import (
 	"sync"
 	"time"
 
-	"github.com/hermes-host/hermes-host/internal/rawjson"
 	"github.com/hermes-host/hermes-host/shared/jsonrpc"
 	"github.com/hermes-host/hermes-host/shared/transportpb"
 )
@@ -27,18 +25,19 @@ const (
 type LineOptions struct {
 	// MaxMessageBytes is the longest line that is taken in; 0 stands for
 	// [MaxMessageBytes]. Of a longer one only the id is looked for, while it
-	// streams past, so that the call it answers fails alone.
+	// streams past, so that the call it answers fails alone. So it is with a
+	// line that can't be read.
 	MaxMessageBytes int
 
-	// Stray is told of lines that are no JSON-RPC messages, such as what a
-	// server prints to its stdout by mistake, cut to 1 KiB. Read calls it. Nil
+	// Stray is told of lines that are no JSON-RPC messages and answer nobody,
+	// such as what a server prints to its stdout by mistake, cut to 1 KiB. Read calls it. Nil
 	// ignores them.
 	Stray func(line string)
 }
 
 // A LineConn is a [Conn] over a pair of byte streams with one JSON-RPC message
-// per line, the framing of MCP's stdio transport. Empty lines, CRLF and
-// batches (protocol 2025-03-26) are accepted.
+// per line, the framing of MCP's stdio transport. Empty lines, CRLF, byte order
+// marks and batches (protocol 2025-03-26) are accepted.
 type LineConn struct {
 	opts LineOptions
 
@@ -49,7 +48,7 @@ type LineConn struct {
 	scanned int // up to here there is no line end
 	end     int // of what has been read
 	readErr error
-	batch   []json.RawMessage // of the last line, still to be returned
+	queue   []Incoming // of the last line, still to be returned
 
 	wmu  sync.Mutex // held during a write
 	w    io.Writer
@@ -79,19 +78,14 @@ func NewLineConn(r io.Reader, w io.Writer, o LineOptions) *LineConn {
 // reuses. At the end of input the error is io.EOF.
 func (c *LineConn) Read(context.Context) (Incoming, error) {
 	for {
-		if len(c.batch) > 0 {
-			one := c.batch[0]
-			c.batch = c.batch[1:]
-			if in, ok := c.parse(one); ok {
-				return in, nil
-			}
-			continue
+		if len(c.queue) > 0 {
+			in := c.queue[0]
+			c.queue = c.queue[1:]
+			return in, nil
 		}
 		line, err := c.line()
-		if tooLong, ok := errors.AsType[*longLine](err); ok {
-			if in, ok := c.tooLong(tooLong); ok {
-				return in, nil
-			}
+		if long, ok := errors.AsType[*longLine](err); ok {
+			c.tooLong(long)
 			continue
 		}
 		if err != nil {
@@ -103,34 +97,18 @@ func (c *LineConn) Read(context.Context) (Incoming, error) {
 		if line = bytes.TrimSpace(line); len(line) == 0 {
 			continue
 		}
-		if jsonrpc.IsBatch(line) {
-			if c.batch, err = rawjson.Elements(line); err != nil {
-				c.stray(line)
+		if !jsonrpc.IsBatch(line) {
+			if m, err := jsonrpc.Parse(line); err == nil {
+				return Incoming{Message: m}, nil
 			}
-			continue
 		}
-		if in, ok := c.parse(line); ok {
-			return in, nil
+		if Receive(line, c.enqueue) != nil {
+			c.stray(line)
 		}
 	}
 }
 
-// parse returns false if the text is nothing that anybody waits for.
-func (c *LineConn) parse(text []byte) (Incoming, bool) {
-	m, err := jsonrpc.Parse(text)
-	switch {
-	case err == nil:
-		return Incoming{Message: m}, true
-	case errors.Is(err, jsonrpc.ErrInvalid) && m.ID != nil && m.Method == "":
-		return Incoming{Message: jsonrpc.Message{ID: m.ID}, Failure: &WriteError{
-			Reason:    transportpb.TransportError_REASON_INVALID,
-			Delivered: transportpb.TransportError_DELIVERED_UNKNOWN,
-			Message:   fmt.Sprintf("the server's answer is invalid: %v", err),
-		}}, true
-	}
-	c.stray(text)
-	return Incoming{}, false
-}
+func (c *LineConn) enqueue(in Incoming) { c.queue = append(c.queue, in) }
 
 func (c *LineConn) stray(line []byte) {
 	if len(line) > strayMax {
@@ -139,14 +117,27 @@ func (c *LineConn) stray(line []byte) {
 	c.opts.Stray(string(line))
 }
 
-func (c *LineConn) tooLong(l *longLine) (Incoming, bool) {
-	if l.id == nil || l.method {
+// A longLine is a line over the limit: what was found in it while it streamed
+// past. It is the error of LineConn.line.
+type longLine struct {
+	size    int
+	outline jsonrpc.Outline
+}
+
+// Error says how long the line was.
+func (l *longLine) Error() string { return fmt.Sprintf("a line of %d bytes", l.size) }
+
+// tooLong fails the requests that a line over the limit answers.
+func (c *LineConn) tooLong(l *longLine) {
+	ids := l.outline.Answers()
+	if len(ids) == 0 {
 		c.opts.Stray(fmt.Sprintf("a line of %d bytes, over the limit of %d", l.size, c.opts.MaxMessageBytes))
-		return Incoming{}, false
 	}
 	failure := oversize(c.opts.MaxMessageBytes)
 	failure.Message = fmt.Sprintf("the server's answer of %d bytes is larger than the limit of %d", l.size, c.opts.MaxMessageBytes)
-	return Incoming{Message: jsonrpc.Message{ID: l.id}, Failure: failure}, true
+	for _, id := range ids {
+		c.enqueue(Incoming{Message: jsonrpc.Message{ID: id}, Failure: failure})
+	}
 }
 
 // line returns the next line without its end, or a *longLine.
@@ -158,7 +149,7 @@ func (c *LineConn) line() ([]byte, error) {
 			c.scanned = c.start
 			if len(line) > c.opts.MaxMessageBytes {
 				long := &longLine{size: len(line)}
-				long.find(line)
+				long.outline.Scan(line)
 				return nil, long
 			}
 			return line, nil
@@ -210,7 +201,7 @@ func (c *LineConn) skip() error {
 		if i >= 0 {
 			part = part[:i]
 		}
-		long.find(part)
+		long.outline.Scan(part)
 		long.size += len(part)
 		if i >= 0 {
 			c.start += i + 1

@@ -49,6 +49,13 @@ func TestLineConnRead(t *testing.T) {
 		{"batch", "[" + answer("1", "{}") + "," + answer("2", "{}") + "]\n", []string{answer("1", "{}"), answer("2", "{}")}, nil},
 		{"stray text", "hello\n" + answer("1", "{}") + "\n{\"a\":1}\n", []string{answer("1", "{}")}, []string{"hello", `{"a":1}`}},
 		{"invalid answer", `{"id":3,"result":{}}` + "\n", []string{"failure 3 REASON_INVALID"}, nil},
+		{"byte order marks", "\ufeff" + answer("1", "{}") + "\n\ufeff[" + answer("2", "{}") + "]\n", []string{answer("1", "{}"), answer("2", "{}")}, nil},
+		{"cut off", `{"jsonrpc":"2.0","id":3,"result":{"content":[{"te` + "\n" + answer("1", "{}") + "\n", []string{"failure 3 REASON_INVALID", answer("1", "{}")}, nil},
+		{"cut off before its id", `{"jsonrpc":"2.0","result":{"content":[{"te` + "\n" + answer("1", "{}") + "\n", []string{answer("1", "{}")}, []string{`{"jsonrpc"`}},
+		{"two ids", `{"jsonrpc":"2.0","id":3,"id":4,"result":{}}` + "\n", []string{"failure 3 REASON_INVALID", "failure 4 REASON_INVALID"}, nil},
+		{"two on a line", answer("3", "{}") + `{"jsonrpc":"2.0","id":5,"method":"m"}` + "\n", []string{"failure 3 REASON_INVALID"}, nil},
+		{"a broken batch", "[" + answer("3", "{}") + "," + answer("4", "NaN") + `,{"id":5,"method":"m"},` + "\n", []string{"failure 3 REASON_INVALID", "failure 4 REASON_INVALID"}, nil},
+		{"a printed object", `{"id":3,"level":"info"}` + "\n" + `Got {"jsonrpc":"2.0","id":3,"result":{}}` + "\n", nil, []string{`{"id":3`, "Got "}},
 		{"too long, id first", answer("7", `"`+big+`"`) + "\n" + answer("1", "{}") + "\n", []string{"failure 7 REASON_OVERSIZE", answer("1", "{}")}, nil},
 		{"too long, id last", `{"jsonrpc":"2.0","result":{"id":9,"t":"` + big + `\"}"},"id": "a\",}"}` + "\n" + answer("1", "{}") + "\n",
 			[]string{`failure "a\",}" REASON_OVERSIZE`, answer("1", "{}")}, nil},
@@ -81,6 +88,16 @@ func TestLineConnRead(t *testing.T) {
 				}
 			}
 		})
+	}
+}
+
+// An answer that can't be relayed, as it is nested too deeply, fails the call.
+func TestLineConnTooDeep(t *testing.T) {
+	deep := `{"jsonrpc":"2.0","result":` + strings.Repeat("[", 10_050) + strings.Repeat("]", 10_050) + `,"id":3}`
+	conn := NewLineConn(strings.NewReader(deep+"\n"), io.Discard, LineOptions{})
+	in, err := conn.Read(t.Context())
+	if err != nil || in.Failure == nil || string(in.ID) != "3" || !strings.Contains(in.Failure.Message, "nested too deeply") {
+		t.Errorf("got %v, %v", in, err)
 	}
 }
 
@@ -172,26 +189,6 @@ func TestLineConnFailedWrite(t *testing.T) {
 	if _, err := conn.Read(t.Context()); err == nil || !strings.Contains(err.Error(), "full up") {
 		t.Errorf("Read: %v", err)
 	}
-}
-
-// FuzzLongLine checks that the ids of long lines are those that a parser finds,
-// however the line comes in.
-func FuzzLongLine(f *testing.F) {
-	f.Add([]byte(`{"jsonrpc":"2.0","id":12,"result":{"id":3}}`), 5)
-	f.Add([]byte(`{"jsonrpc":"2.0","result":"\"id\":4","id":"x"}`), 3)
-	f.Fuzz(func(t *testing.T, text []byte, cut int) {
-		m, err := jsonrpc.Parse(text)
-		if err != nil || bytes.ContainsAny(text, `\`) && bytes.Contains(text, []byte(`\u`)) || len(m.ID) > 100 {
-			return // not JSON-RPC, or keys spelled with escapes, which nobody does
-		}
-		cut = min(max(cut, 0), len(text))
-		l := &longLine{}
-		l.find(text[:cut])
-		l.find(text[cut:])
-		if string(l.id) != string(m.ID) {
-			t.Errorf("%s: found id %s, want %s", text, l.id, m.ID)
-		}
-	})
 }
 
 func BenchmarkLineConnRead(b *testing.B) {

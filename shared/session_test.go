@@ -72,6 +72,28 @@ func TestReadFailure(t *testing.T) {
 	})
 }
 
+// Whatever a server sends, what goes to the host is UTF-8.
+func TestNotUTF8(t *testing.T) {
+	synctest.Test(t, func(t *testing.T) {
+		h, c := opened(t, quiet)
+		h.call(1, "m")
+		h.call(2, "m")
+		synctest.Wait()
+		c.reply(`{"jsonrpc":"2.0","id":1,"result":{"t":"a` + "\xff\xfe" + `b"}}`)
+		c.reply(`{"jsonrpc":"2.0","id":2,"error":{"code":1,"message":"` + "\x80" + `","data":"` + "\x80" + `"}}`)
+		c.reply(`{"jsonrpc":"2.0","method":"n` + "\x80" + `","params":["` + "\x80" + `"]}`)
+		if got := h.next().GetResponse().GetResult(); string(got) != `{"t":"a�b"}` {
+			t.Errorf("result %q", got)
+		}
+		if got := h.next().GetResponse().GetRpcError(); got.GetMessage() != "�" || string(got.GetData()) != `"�"` {
+			t.Errorf("error %q", got)
+		}
+		if got := h.next().GetNotification(); got.GetMethod() != "n�" || string(got.GetParams()) != `["�"]` {
+			t.Errorf("notification %q", got)
+		}
+	})
+}
+
 // When the connection ends, calls under way get no response, those that were
 // never sent get one that says so, and SessionEnd comes last.
 func TestEndWithCalls(t *testing.T) {
@@ -285,14 +307,6 @@ func TestWithMeta(t *testing.T) {
 	} {
 		if got := string(withMeta([]byte(c.params), meta)); got != c.want {
 			t.Errorf("%s: got %s, want %s", c.params, got, c.want)
-		}
-	}
-}
-
-func TestCallID(t *testing.T) {
-	for raw, want := range map[string]uint64{`7`: 7, `"7"`: 7, `0`: 0, `-1`: 0, `1.5`: 0, `"x"`: 0, ``: 0, `""`: 0, `99999999999999999999999`: 0} {
-		if got := callID([]byte(raw)); got != want {
-			t.Errorf("%s: got %d, want %d", raw, got, want)
 		}
 	}
 }

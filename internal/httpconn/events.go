@@ -9,6 +9,7 @@ import (
 	"time"
 
 	"github.com/hermes-host/hermes-host/internal/rawjson"
+	"github.com/hermes-host/hermes-host/shared/jsonrpc"
 )
 
 // Event is a server-sent event.
@@ -18,7 +19,7 @@ type Event struct {
 
 	// Oversize, if not nil, tells what could be learnt of a JSON-RPC message
 	// over the limit; Data is nil then.
-	Oversize *Outline
+	Oversize *jsonrpc.Outline
 }
 
 // Events reads a stream of server-sent events as the HTML standard defines
@@ -130,13 +131,13 @@ func (e *Events) Next() (Event, error) {
 // keep adds to an event's data, or only follows it once it is over the limit.
 func (e *Events) keep(event *Event, part []byte) {
 	if event.Oversize != nil {
-		event.Oversize.scan(part)
+		event.Oversize.Scan(part)
 		return
 	}
 	if len(event.Data)+len(part) > e.limit {
-		event.Oversize = &Outline{}
-		event.Oversize.scan(event.Data)
-		event.Oversize.scan(part)
+		event.Oversize = &jsonrpc.Outline{}
+		event.Oversize.Scan(event.Data)
+		event.Oversize.Scan(part)
 		event.Data = nil
 		return
 	}

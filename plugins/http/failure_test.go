@@ -161,6 +161,21 @@ func TestFailedCalls(t *testing.T) {
 	}
 }
 
+// TestUnreadableNotice: what the server tells on a call's stream and can't be
+// read concerns nobody's answer.
+func TestUnreadableNotice(t *testing.T) {
+	s := serve(t, &scripted{post: func(w http.ResponseWriter, _ *http.Request, m jsonrpc.Message) {
+		event(w, `data: {"jsonrpc":"2.0","method":"notifications/message","params":{"x":NaN}}`)
+		event(w, strings.Replace(result(m, `{}`), "{", "\ufeff{", 1))
+	}})
+	c := open(t, s.URL, nil)
+	handshake(t, c)
+	send(t, c, 1, "call", "")
+	if in := read(t, c); string(in.ID) != "1" || in.Result == nil {
+		t.Errorf("%+v", in)
+	}
+}
+
 // TestConnecting: what keeps a session from beginning is named, with whether a
 // retry can help.
 func TestConnecting(t *testing.T) {

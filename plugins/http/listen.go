@@ -136,7 +136,7 @@ func (l *listener) read(body io.Reader) {
 func (l *listener) take(text []byte) {
 	all := []([]byte){text}
 	if jsonrpc.IsBatch(text) {
-		elements, err := rawjson.Elements(text)
+		elements, err := rawjson.Elements(jsonrpc.TrimMark(text))
 		if err != nil {
 			l.conn.log.Warn("the server sent what is no message", "error", err)
 			return

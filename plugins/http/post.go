@@ -197,9 +197,9 @@ func (p *post) take(ctx context.Context, text []byte) {
 		p.takeOne(ctx, text)
 		return
 	}
-	all, err := rawjson.Elements(text)
+	all, err := rawjson.Elements(jsonrpc.TrimMark(text))
 	if err != nil {
-		p.invalid(ctx, err.Error())
+		p.unreadable(ctx, text, err)
 		return
 	}
 	for _, one := range all {
@@ -211,12 +211,24 @@ func (p *post) takeOne(ctx context.Context, text []byte) {
 	m, err := jsonrpc.Parse(text)
 	switch {
 	case err != nil:
-		p.invalid(ctx, err.Error())
+		p.unreadable(ctx, text, err)
 	case m.IsResponse():
 		p.answer(ctx, m)
 	default:
 		p.push(ctx, shared.Incoming{Message: m, Related: p.related})
 	}
+}
+
+// unreadable handles a text that is no message. It stands in the place of the
+// answer, whatever id it shows, unless it is something that the server asks or
+// tells.
+func (p *post) unreadable(ctx context.Context, text []byte, why error) {
+	var o jsonrpc.Outline
+	if o.Scan(text); o.Asks() && len(o.Answers()) == 0 {
+		p.conn.log.Warn("dropped a message of the server that cannot be read", "error", why)
+		return
+	}
+	p.invalid(ctx, why.Error())
 }
 
 // answer settles the request with a response. It is the only one that can come

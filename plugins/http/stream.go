@@ -76,7 +76,7 @@ func (p *post) events(ctx context.Context, body io.ReadCloser) (lastID string, r
 			return events.LastID(), events.Retry(), err
 		}
 		switch {
-		case e.Oversize != nil && !e.Oversize.HasMethod:
+		case e.Oversize != nil && !e.Oversize.Asks():
 			p.oversize(ctx)
 		case e.Oversize != nil:
 			c.log.Warn("dropped a message of the server that is over the limit", "limit", c.limit)

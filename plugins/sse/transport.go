@@ -89,25 +89,25 @@ func (c *conn) read(events *httpconn.Events) error {
 		case e.Oversize != nil:
 			c.oversize(e.Oversize)
 		case e.Name == "message" && len(e.Data) > 0:
-			m, err := jsonrpc.Parse(e.Data)
+			err := shared.Receive(e.Data, func(in shared.Incoming) { c.inbox.Push(c.ctx, in) })
 			if err != nil {
 				c.log.Warn("the server sent what is no message", "error", err)
-				continue
 			}
-			c.inbox.Push(c.ctx, shared.Incoming{Message: m})
 		}
 	}
 }
 
-// oversize fails the request whose answer is over the limit.
-func (c *conn) oversize(o *httpconn.Outline) {
-	if o.HasMethod || o.ID == nil {
+// oversize fails the requests that a message over the limit answers.
+func (c *conn) oversize(o *jsonrpc.Outline) {
+	ids := o.Answers()
+	if len(ids) == 0 {
 		c.log.Warn("dropped a message of the server that is over the limit", "limit", c.limit)
-		return
 	}
-	in := shared.Incoming{Failure: httpconn.Oversize(c.client.Place(), c.limit)}
-	in.ID = o.ID
-	c.inbox.Push(c.ctx, in)
+	for _, id := range ids {
+		in := shared.Incoming{Failure: httpconn.Oversize(c.client.Place(), c.limit)}
+		in.ID = id
+		c.inbox.Push(c.ctx, in)
+	}
 }
 
 // Initialized makes later requests carry the version.

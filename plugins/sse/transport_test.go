@@ -246,6 +246,25 @@ func TestOversize(t *testing.T) {
 	}
 }
 
+// TestUnreadable: an answer that can't be read fails its call at once; a batch
+// is taken apart.
+func TestUnreadable(t *testing.T) {
+	s := serve(t, &scripted{})
+	c := connected(t, s.URL+"/deep/sse", nil)
+	s.events <- `{"jsonrpc":"2.0","id":7,"result":{"content":[{"te`
+	s.events <- `nobody's {"id":7}`
+	s.events <- `[{"jsonrpc":"2.0","id":8,"result":{}},{"jsonrpc":"2.0","method":"alive"}]`
+	in, err := read(t, c)
+	if err != nil || in.Failure == nil || string(in.ID) != "7" || in.Failure.Reason != transportpb.TransportError_REASON_INVALID {
+		t.Errorf("%+v, %v", in, err)
+	}
+	for _, want := range []string{"8", "alive"} {
+		if in, err := read(t, c); err != nil || string(in.ID)+in.Method != want {
+			t.Errorf("%+v, %v; want %s", in, err, want)
+		}
+	}
+}
+
 // TestStreamEnds: that is the session's end, however it comes.
 func TestStreamEnds(t *testing.T) {
 	for name, finish := range map[string]func(s *scripted){

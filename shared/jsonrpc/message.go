@@ -7,6 +7,7 @@
 package jsonrpc
 
 import (
+	"bytes"
 	"encoding/json"
 	"errors"
 	"fmt"
@@ -68,15 +69,26 @@ func Errorf(code int64, format string, args ...any) *Error {
 }
 
 // Parse reads one message. The result aliases data, which the caller must not
-// change afterwards. The whole text is validated. Batches (protocol 2025-03-26)
-// are arrays: see IsBatch.
+// change afterwards. The whole text is validated; a byte order mark before it is
+// ignored. A member of the envelope that occurs twice is refused, since readers
+// differ in which one counts. Batches (protocol 2025-03-26) are arrays: see IsBatch.
 func Parse(data []byte) (Message, error) {
-	var f [6]json.RawMessage
-	if err := rawjson.Members(data, f[:], "jsonrpc", "id", "method", "params", "result", "error"); err != nil {
-		if rawjson.Check(data) == nil {
+	data = TrimMark(data)
+	var at [6]rawjson.Span
+	if err := rawjson.Find(data, at[:], "jsonrpc", "id", "method", "params", "result", "error"); err != nil {
+		switch {
+		case !errors.Is(err, rawjson.ErrSyntax):
+			return Message{}, fmt.Errorf("%w: %v", ErrInvalid, err)
+		case rawjson.Check(data) == nil:
 			return Message{}, fmt.Errorf("%w: it is no object", ErrInvalid)
 		}
 		return Message{}, err
+	}
+	var f [6]json.RawMessage
+	for i, span := range at {
+		if span.To > 0 {
+			f[i] = span.Of(data)
+		}
 	}
 	m := Message{ID: f[1], Method: rawjson.Unquote(f[2]), Params: f[3], Result: f[4]}
 	if rawjson.Unquote(f[0]) != "2.0" {
@@ -106,9 +118,13 @@ func Parse(data []byte) (Message, error) {
 	return m, nil
 }
 
+// TrimMark returns data without a byte order mark at its start, which a reader
+// may ignore (RFC 8259, section 8.1). Programs on Windows like to write one.
+func TrimMark(data []byte) []byte { return bytes.TrimPrefix(data, []byte(byteOrderMark)) }
+
 // IsBatch reports whether data is a JSON array.
 func IsBatch(data []byte) bool {
-	for _, c := range data {
+	for _, c := range TrimMark(data) {
 		switch c {
 		case ' ', '\t', '\r', '\n':
 			continue
@@ -136,7 +152,11 @@ func parseError(raw []byte) *Error {
 		}
 		code = int64(number)
 	}
-	return &Error{Code: code, Message: rawjson.Unquote(f[1]), Data: f[2]}
+	message := rawjson.Unquote(f[1])
+	if message == "" { // it must be there, and people are shown nothing else
+		message = "an error without a message"
+	}
+	return &Error{Code: code, Message: message, Data: f[2]}
 }
 
 // Append appends m's text to dst, without a line end. A response without

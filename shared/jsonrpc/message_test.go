@@ -45,6 +45,16 @@ func TestParseRefuses(t *testing.T) {
 	}
 }
 
+// An error object of any form gives a code and a message to show.
+func TestPoorErrors(t *testing.T) {
+	for _, object := range []string{`{}`, `{"code":1}`, `{"message":""}`, `{"message":7}`, `"boom"`, `[]`, `true`} {
+		m, err := Parse([]byte(`{"jsonrpc":"2.0","id":1,"error":` + object + `}`))
+		if err != nil || m.Error == nil || m.Error.Message == "" || m.Error.Code == 0 {
+			t.Errorf("%s: got %+v, %v", object, m.Error, err)
+		}
+	}
+}
+
 // FuzzParse checks that what is accepted is written as JSON again.
 func FuzzParse(f *testing.F) {
 	f.Add([]byte(`{"jsonrpc":"2.0","id":1,"error":{"code":1.5,"message":"m"}}`))
