@@ -63,6 +63,12 @@ type Plugin[C any] struct {
 	// servers.
 	MultiSession bool
 
+	// Processors is how many processors the process may use at once; 0 means
+	// 1. Relaying needs no more: messages wait for other processes, and a
+	// second processor is mostly woken in vain, which costs those the time. An
+	// environment variable GOMAXPROCS overrides it.
+	Processors int
+
 	// Discover says how the MCP handshake begins.
 	Discover Discover
 

@@ -8,6 +8,7 @@ import (
 	"os"
 	"os/signal"
 	"reflect"
+	"runtime"
 	"syscall"
 	"time"
 
@@ -49,6 +50,9 @@ func Serve[C any](p Plugin[C]) {
 		fmt.Fprintf(os.Stderr, "This is the transport plugin %q (version %s) of hermes-host, which starts it when a server needs it.\n"+
 			"It does nothing by itself. `hermes-host plugins` lists the plugins that a host finds.\n", p.Kind, p.Version)
 		os.Exit(1)
+	}
+	if os.Getenv("GOMAXPROCS") == "" {
+		runtime.GOMAXPROCS(max(1, p.Processors))
 	}
 	// go-plugin replaces os.Stderr later; the host reads log lines from this
 	// one.

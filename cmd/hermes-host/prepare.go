@@ -95,6 +95,7 @@ func (s *source) serve(cmd *cobra.Command, logs logFlags, own, watch bool, liste
 		// often only once.
 		settings.FirstList = 10 * time.Second
 	}
+	shareProcessors()
 	h, err := host.New(file, settings)
 	if err != nil {
 		return err
