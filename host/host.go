@@ -115,8 +115,10 @@ type Host struct {
 
 // How much is kept for operators.
 const (
-	keptEvents = 1000
-	keptLines  = 2000
+	keptEvents      = 1000
+	keptEventsBytes = 512 << 10
+	keptLines       = 2000
+	keptLinesBytes  = 1 << 20
 )
 
 // New prepares a host. It starts nothing but makes a directory for sockets;
@@ -135,8 +137,8 @@ func New(file *config.File, s Settings) (*Host, error) {
 		members:   map[string]*member{},
 		reloading: make(chan struct{}, 1),
 		began:     time.Now(),
-		events:    admin.NewFeed[admin.Event](keptEvents),
-		logs:      admin.NewFeed[admin.Line](keptLines),
+		events:    admin.NewFeed[admin.Event](keptEvents, keptEventsBytes),
+		logs:      admin.NewFeed[admin.Line](keptLines, keptLinesBytes),
 	}
 	h.life, h.end = context.WithCancel(context.Background())
 	var err error

@@ -84,7 +84,7 @@ func operateAt(t *testing.T, url, config string) string {
 	}
 	at := time.Now().Add(-90 * time.Second)
 	soon := time.Now().Add(time.Hour + 5*time.Minute + 30*time.Second)
-	o := &operated{wrong: config == "wrong", events: admin.NewFeed[admin.Event](5), logs: admin.NewFeed[admin.Line](5), status: admin.Status{
+	o := &operated{wrong: config == "wrong", events: admin.NewFeed[admin.Event](5, 1<<16), logs: admin.NewFeed[admin.Line](5, 1<<16), status: admin.Status{
 		Host:  admin.Info{Version: "v9", PID: 42, Config: path, URL: url, Started: at},
 		Ready: true, Clients: 2,
 		Servers: []admin.Server{

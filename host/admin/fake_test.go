@@ -34,8 +34,8 @@ type fake struct {
 func newFake(config string) *fake {
 	return &fake{
 		info:   Info{Version: "v1", PID: 7, Config: config, URL: "http://127.0.0.1:1/mcp"},
-		events: NewFeed[Event](10),
-		logs:   NewFeed[Line](10),
+		events: NewFeed[Event](10, 1<<16),
+		logs:   NewFeed[Line](10, 1<<16),
 		status: Status{Servers: []Server{{Name: "files", State: "ready"}, {Name: "tickets", State: "parked"}}},
 		reload: func(dryRun bool) (Changes, error) { return Changes{DryRun: dryRun, Added: []string{"x"}}, nil },
 	}

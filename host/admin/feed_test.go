@@ -7,7 +7,7 @@ import (
 
 // TestFeed keeps the latest items and tells of more.
 func TestFeed(t *testing.T) {
-	f := NewFeed[uint64](3)
+	f := NewFeed[uint64](3, 100)
 	since := func(after uint64, want ...uint64) <-chan struct{} {
 		t.Helper()
 		items, last, more := f.Since(after)
@@ -39,6 +39,33 @@ func TestFeed(t *testing.T) {
 	since(4, 5)
 	since(5)
 	since(99) // of another host's feed
+}
+
+// TestFeedSize keeps no more than fits, whatever the sizes, with items around
+// the end of the ring, and none that never fits.
+func TestFeedSize(t *testing.T) {
+	f := NewFeed[string](100, 10)
+	for _, c := range []struct {
+		add  string
+		want []string
+	}{
+		{"abc", []string{"abc"}}, // with its quotes, five bytes
+		{"de", []string{"abc", "de"}},
+		{"f", []string{"de", "f"}},
+		{"ghi", []string{"f", "ghi"}}, // around the end
+		{"", []string{"f", "ghi", ""}},
+		{"12345678", []string{"12345678"}}, // all of it
+		{"123456789", []string{"12345678"}},
+		{"j", []string{"j"}},
+	} {
+		f.Add(func(uint64) string { return c.add })
+		if items, _, _ := f.Since(0); !slices.Equal(items, c.want) {
+			t.Fatalf("after %q: %q, want %q", c.add, items, c.want)
+		}
+	}
+	if _, last, _ := f.Since(0); last != 8 {
+		t.Errorf("the last is %d", last)
+	}
 }
 
 // TestNear suggests what may have been meant, and nothing far off.

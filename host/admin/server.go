@@ -7,6 +7,7 @@ import (
 	"errors"
 	"fmt"
 	"io"
+	"math"
 	"net"
 	"net/http"
 	"os"
@@ -154,7 +155,7 @@ func (s *server) status(w http.ResponseWriter, r *http.Request) error {
 		return answer(w, s.h.Status())
 	}
 	out := newLines(w)
-	_, last, more := s.h.Events().Since(0)
+	_, last, more := s.h.Events().Since(math.MaxUint64)
 	tick := time.NewTicker(refresh)
 	defer tick.Stop()
 	var sent []byte

@@ -74,12 +74,6 @@ func (s *Supervisor) Await(ctx context.Context) error {
 	return err
 }
 
-// A strike is a call that a live session failed.
-type strike struct {
-	live *live
-	err  error
-}
-
 // A usage is a session that failed a call, and what was known of it then.
 type usage struct {
 	live   *live
@@ -195,7 +189,7 @@ func (s *Supervisor) exchange(ctx context.Context, l *live, ticket breaker.Ticke
 	case noAuth:
 		l.noAuth.Store(true)
 	case timedOut, failUnsent, failSent:
-		s.calls.struck.Store(&strike{l, err})
+		l.struck.Store(&err)
 		if f, ok := errors.AsType[*session.Failure](err); ok && f.Reason != session.HTTPStatus {
 			s.mail.post(suspect{l.gen})
 		}
@@ -256,8 +250,10 @@ func (s *Supervisor) refusal(v *view) error {
 // tried before the cooldown is over.
 func (s *Supervisor) open(v *view, err error) error {
 	o := &OpenError{Server: s.cfg.Name, Cause: v.lastError()}
-	if last := s.calls.struck.Load(); last != nil && last.live == v.live {
-		o.Cause = last.err
+	if v.live != nil {
+		if err := v.live.struck.Load(); err != nil {
+			o.Cause = *err
+		}
 	}
 	if b, ok := errors.AsType[*breaker.OpenError](err); ok {
 		o.RetryIn = b.RetryAfter

@@ -4,6 +4,7 @@ import (
 	"context"
 	"errors"
 	"fmt"
+	"runtime"
 	"slices"
 	"strings"
 	"sync"
@@ -11,6 +12,7 @@ import (
 	"testing"
 	"testing/synctest"
 	"time"
+	"weak"
 
 	"github.com/hashicorp/go-hclog"
 
@@ -448,6 +450,31 @@ func TestKeepAlive(t *testing.T) {
 				t.Fatalf("%d checks", r.checks)
 			}
 		})
+	})
+}
+
+// TestOldSessionsAreLetGo: nothing holds a session that has ended, with the
+// buffers of its connection, until the next one fails a call, too.
+func TestOldSessionsAreLetGo(t *testing.T) {
+	w := &world{call: func(context.Context, *fake, session.Request) (session.Reply, error) {
+		return session.Reply{}, session.Failuref(true, "failed")
+	}}
+	scene(t, w, nil, func(r *rig) {
+		if _, err := r.try(CallOptions{}); err == nil {
+			t.Fatal("the call was answered")
+		}
+		first := weak.Make(r.latest())
+		first.Value().die(gone("the end"))
+		r.after(time.Minute)
+		r.state(Ready)
+		r.dialed(2)
+		r.set(func(w *world) { w.sessions, w.call = nil, nil })
+		runtime.GC()
+		runtime.GC()
+		if first.Value() != nil {
+			t.Error("the first session is still held")
+		}
+		r.ok(2)
 	})
 }
 

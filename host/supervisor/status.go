@@ -59,8 +59,6 @@ func (v *view) retryIn() time.Duration {
 
 type counters struct {
 	total, failed, pending, replayed, starts atomic.Int64
-
-	struck atomic.Pointer[strike] // the latest
 }
 
 // Status is a server at one moment, for people and their displays.

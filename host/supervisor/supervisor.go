@@ -83,11 +83,12 @@ type live struct {
 	ctx     context.Context // ends with the session; its cause says why
 	cancel  context.CancelCauseFunc
 	since   time.Time
-	listed  bool         // Run's
-	proven  atomic.Bool  // a call was answered
-	checks  atomic.Int64 // passed health checks
-	noAuth  atomic.Bool  // a call was refused for want of authorization
-	pending atomic.Int64 // calls in flight
+	listed  bool                  // Run's
+	proven  atomic.Bool           // a call was answered
+	checks  atomic.Int64          // passed health checks
+	noAuth  atomic.Bool           // a call was refused for want of authorization
+	pending atomic.Int64          // calls in flight
+	struck  atomic.Pointer[error] // of the latest call that it failed
 }
 
 // dead reports whether the session is known to have ended, even if Run has not

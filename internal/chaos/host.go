@@ -63,7 +63,7 @@ func startHost(program, dir, sockets, config string) (*hostProcess, error) {
 		states:  map[string]state{},
 	}
 	h.cmd.Env = append(os.Environ(), "XDG_RUNTIME_DIR="+sockets, "XDG_CONFIG_HOME="+dir,
-		probe.EnvStacks+"="+filepath.Join(dir, "stacks"))
+		probe.EnvDir+"="+dir)
 	h.cmd.SysProcAttr = &syscall.SysProcAttr{Pdeathsig: syscall.SIGTERM}
 	stderr, err := h.cmd.StderrPipe()
 	if err != nil {

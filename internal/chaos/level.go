@@ -16,7 +16,8 @@ type level struct {
 	goroutines  int
 	descriptors int
 	threads     int
-	heap        float64 // MiB that live after a collection
+	heap        float64 // MiB of objects that live after a collection
+	pages       float64 // MiB of pages with such objects
 	resident    float64 // MiB
 	own         float64 // MiB of these that are no pages of the program's file
 }
@@ -32,6 +33,7 @@ func measure(ctx context.Context, h *hostProcess) (level, error) {
 		processes:   map[string]int{},
 		goroutines:  p.Goroutines,
 		heap:        float64(p.Heap) / (1 << 20),
+		pages:       float64(p.Pages) / (1 << 20),
 		descriptors: descriptors(pid),
 		threads:     status(pid, "Threads"),
 		resident:    float64(status(pid, "VmRSS")) / 1024,
@@ -49,8 +51,8 @@ func measure(ctx context.Context, h *hostProcess) (level, error) {
 const (
 	moreGoroutines  = 4
 	moreDescriptors = 4
-	moreHeap        = 4.0  // MiB
-	moreOwn         = 12.0 // MiB; pages stay partly used where the heap was larger
+	moreHeap        = 4.0 // MiB
+	moreOwn         = 8.0 // MiB; pages stay partly used where the heap was larger
 )
 
 // above says what is not back at the level before.

@@ -14,8 +14,8 @@ func (l level) String() string {
 	for _, count := range l.processes {
 		n += count
 	}
-	return fmt.Sprintf("%d processes, %d goroutines, %d descriptors, %d threads, %.1f MiB live, %.1f MiB resident, %.1f of its own",
-		n, l.goroutines, l.descriptors, l.threads, l.heap, l.resident, l.own)
+	return fmt.Sprintf("%d processes, %d goroutines, %d descriptors, %d threads, %.1f MiB live in pages of %.1f, %.1f MiB resident, %.1f of its own",
+		n, l.goroutines, l.descriptors, l.threads, l.heap, l.pages, l.resident, l.own)
 }
 
 // line is the state of a run in one line.
@@ -32,7 +32,7 @@ func (w *world) line() string {
 }
 
 // report prints the tables at the end of a run.
-func (w *world) report(b balance, ready time.Duration, after level) {
+func (w *world) report(b balance, after level) {
 	back, parks := w.host.recoveries()
 	r := w.rec
 	r.mu.Lock()
@@ -73,11 +73,12 @@ func (w *world) report(b balance, ready time.Duration, after level) {
 	row("sessions lost and made anew", len(back))
 	row("p50, p99, longest", fmt.Sprintf("%v, %v, %v", round(quantile(back, 0.5)), round(quantile(back, 0.99)), round(quantile(back, 1))))
 	row("parks", parks)
-	row("all ready after the last fault", fmt.Sprintf("%v (bound %v)", round(ready), readyBound))
+	row("all ready after the last fault", fmt.Sprintf("%v (bound %v)", round(w.ready), readyBound))
 
 	fmt.Println("\nHost without clients")
 	row("before", w.before)
-	row("after", after)
+	row("after the first faults", w.worn)
+	row("after all", after)
 
 	if n := len(r.violations) + r.more; n > 0 {
 		fmt.Printf("\nFAILED: %d violations\n", n)

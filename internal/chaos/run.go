@@ -6,6 +6,7 @@ import (
 	"context"
 	"errors"
 	"fmt"
+	"math"
 	"math/rand/v2"
 	"os"
 	"time"
@@ -38,15 +39,27 @@ func run(ctx context.Context, o options) (ok bool, err error) {
 	if err := w.quiet(ctx); err != nil {
 		return false, err
 	}
-	l := w.load()
-	if err := w.storm(ctx, l); err != nil {
+	// What is resident settles only once the heap has been as large as it gets
+	// among faults, so a first part of them comes before its level is taken.
+	first := min(w.length/6, mostFirst)
+	base := w.before
+	base.own = math.Inf(1)
+	if w.worn, err = w.storm(ctx, "first", first, base); err != nil {
 		return false, err
 	}
-	if err := w.calm(ctx, l); err != nil {
+	base.own = w.worn.own
+	after, err := w.storm(ctx, "then", w.length-first, base)
+	if err != nil {
+		return false, err
+	}
+	if err := w.end(after); err != nil {
 		return false, err
 	}
 	return !w.rec.failed(), nil
 }
+
+// mostFirst bounds the first part of the faults.
+const mostFirst = 5 * time.Minute
 
 // quiet lets clients call without faults, and measures the host once they have
 // gone.
@@ -84,24 +97,31 @@ func (w *world) drive(ctx context.Context, l *load, seed uint64, phase string, l
 	l.working.Wait()
 }
 
-// storm makes faults under load.
-func (w *world) storm(ctx context.Context, l *load) error {
+// storm makes faults under load, checks that everything comes back when they
+// are over, and that the host holds no more than base once the clients have
+// gone. It returns what the host holds.
+func (w *world) storm(ctx context.Context, phase string, length time.Duration, base level) (level, error) {
 	in := &injector{host: w.host, servers: w.servers, clients: w.doors, rec: w.rec}
 	in.spare()
 	if want := 2; len(in.spared) != want {
-		return fmt.Errorf("found %d plugin processes of steady servers, want %d", len(in.spared), want)
+		return level{}, fmt.Errorf("found %d plugin processes of steady servers, want %d", len(in.spared), want)
 	}
+	l := w.load()
 	l.storm.Store(true)
-	w.drive(ctx, l, w.seed+1, "storm", w.length, func(ctx context.Context) {
+	w.storms++
+	w.drive(ctx, l, w.seed+w.storms, phase, length, func(ctx context.Context) {
 		done := make(chan struct{})
 		go func() {
 			defer close(done)
 			w.progress(ctx)
 		}()
-		in.run(ctx, rand.New(rand.NewPCG(w.seed, 1<<32)), w.gap)
+		in.run(ctx, rand.New(rand.NewPCG(w.seed, w.storms<<32)), w.gap)
 		<-done
 	})
-	return ctx.Err()
+	if ctx.Err() != nil {
+		return level{}, ctx.Err()
+	}
+	return w.calm(ctx, l, base)
 }
 
 // progress prints a line a minute, more often in short runs.
@@ -118,8 +138,9 @@ func (w *world) progress(ctx context.Context) {
 	}
 }
 
-// calm checks, now that no more faults are made, that everything comes back.
-func (w *world) calm(ctx context.Context, l *load) error {
+// calm checks, now that no more faults are made, that everything comes back,
+// and what the host holds then.
+func (w *world) calm(ctx context.Context, l *load, base level) (level, error) {
 	start := time.Now()
 	err := func() error {
 		ctx, cancel := context.WithTimeoutCause(ctx, readyBound, errLate)
@@ -130,9 +151,10 @@ func (w *world) calm(ctx context.Context, l *load) error {
 	case errors.Is(err, errLate):
 		w.rec.violation("%v after the last fault %v", readyBound, err)
 	case err != nil:
-		return err
+		return level{}, err
 	}
 	ready := time.Since(start)
+	w.ready = max(w.ready, ready)
 	fmt.Printf("%10s  all servers are ready, %v after the last fault and call\n", w.rec.since(), ready.Round(time.Millisecond))
 	l.everywhere(ctx)
 	callable := time.Since(start) - ready
@@ -141,9 +163,9 @@ func (w *world) calm(ctx context.Context, l *load) error {
 		c.close()
 	}
 	w.doors.cut()
-	now, above, err := settle(ctx, w.host, w.before)
+	now, above, err := settle(ctx, w.host, base)
 	if err != nil {
-		return err
+		return level{}, err
 	}
 	for _, what := range above {
 		w.rec.violation("%v after the last client: %s", levelBound, what)
@@ -152,6 +174,14 @@ func (w *world) calm(ctx context.Context, l *load) error {
 	if lost := w.orphans(); len(lost) > 0 {
 		w.rec.violation("processes that nobody looks after: %s", describe(lost))
 	}
+	return now, nil
+}
+
+var errLate = errors.New("not all are ready")
+
+// end stops the host, compares what was written with what was told, and
+// reports.
+func (w *world) end(after level) error {
 	w.stopHost()
 	b, err := w.ledger.compare(w.writes())
 	if err != nil {
@@ -160,8 +190,6 @@ func (w *world) calm(ctx context.Context, l *load) error {
 	for _, what := range b.wrong {
 		w.rec.violation("%s", what)
 	}
-	w.report(b, ready, now)
+	w.report(b, after)
 	return nil
 }
-
-var errLate = errors.New("not all are ready")

@@ -26,7 +26,10 @@ type world struct {
 	doors   *proxy // in front of the clients whose connections are cut
 	rec     *record
 	ledger  *ledger
-	before  level
+	before  level // before any fault
+	worn    level // after the first faults
+	storms  uint64
+	ready   time.Duration // the longest time from the last fault until all servers were ready
 }
 
 // newWorld builds the programs and makes the directory.

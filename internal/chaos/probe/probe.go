@@ -10,6 +10,7 @@ import (
 	"fmt"
 	"os"
 	"os/signal"
+	"path/filepath"
 	"runtime"
 	"runtime/debug"
 	"runtime/pprof"
@@ -19,15 +20,17 @@ import (
 // Message is the @message of the line.
 const Message = "chaos probe"
 
-// EnvStacks names the variable with the path of a file that gets the stacks of
-// all goroutines at each probe, after those of the earlier ones.
-const EnvStacks = "HERMES_CHAOS_STACKS"
+// EnvDir names the variable with the directory that gets the stacks of all
+// goroutines, and a profile of the heap, at each probe: stacks.1, heap.1, ….
+const EnvDir = "HERMES_CHAOS_PROBES"
 
-// A Level is what the line says.
+// A Level is what the line says. Sizes are in bytes, after a collection.
 type Level struct {
 	Message    string `json:"@message"`
 	Goroutines int    `json:"goroutines"`
-	Heap       uint64 `json:"heap"` // live bytes after a collection
+	Heap       uint64 `json:"heap"`  // of objects that live
+	Pages      uint64 `json:"pages"` // of pages that hold at least one of them
+	Idle       uint64 `json:"idle"`  // of empty pages that were not given back
 }
 
 func init() {
@@ -40,19 +43,32 @@ func init() {
 	}()
 }
 
+var probes int
+
 func tell() {
 	runtime.GC()         // what sync.Pools keep goes with the second collection
 	debug.FreeOSMemory() // which this is
 	var m runtime.MemStats
 	runtime.ReadMemStats(&m)
-	line, err := json.Marshal(Level{Message, runtime.NumGoroutine(), m.HeapAlloc})
+	line, err := json.Marshal(Level{
+		Message: Message, Goroutines: runtime.NumGoroutine(),
+		Heap: m.HeapAlloc, Pages: m.HeapInuse, Idle: m.HeapIdle - m.HeapReleased,
+	})
 	if err != nil { // strings and numbers always encode
 		panic(err)
 	}
-	if f, err := os.OpenFile(os.Getenv(EnvStacks), os.O_CREATE|os.O_APPEND|os.O_WRONLY, 0o600); err == nil {
-		fmt.Fprintln(f, "== probe")
-		_ = pprof.Lookup("goroutine").WriteTo(f, 1) // for people; the count is in the line
+	probes++
+	profile("goroutine", "stacks", 1)
+	profile("heap", "heap", 0)
+	fmt.Fprintf(os.Stderr, "%s\n", line)
+}
+
+// profile writes one of the runtime's profiles, for people: the counts are in
+// the line.
+func profile(of, name string, debug int) {
+	path := filepath.Join(os.Getenv(EnvDir), fmt.Sprintf("%s.%d", name, probes))
+	if f, err := os.OpenFile(path, os.O_CREATE|os.O_EXCL|os.O_WRONLY, 0o600); err == nil {
+		_ = pprof.Lookup(of).WriteTo(f, debug)
 		f.Close()
 	}
-	fmt.Fprintf(os.Stderr, "%s\n", line)
 }
