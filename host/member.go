@@ -8,6 +8,7 @@ import (
 
 	"github.com/hermes-host/hermes-host/breaker"
 	"github.com/hermes-host/hermes-host/host/config"
+	"github.com/hermes-host/hermes-host/host/launcher"
 	"github.com/hermes-host/hermes-host/host/relay"
 	"github.com/hermes-host/hermes-host/host/session"
 	"github.com/hermes-host/hermes-host/host/supervisor"
@@ -25,11 +26,13 @@ type member struct {
 	// the calls of a server by them.
 	base uint64
 
-	server atomic.Pointer[config.Server]
-	sup    *supervisor.Supervisor
-	tap    *tap
-	cancel context.CancelCauseFunc
-	done   chan struct{} // closed when the supervisor has returned
+	server  atomic.Pointer[config.Server]
+	memory  launcher.Memory // of all its sessions, and those that clients have for themselves
+	advised atomic.Pointer[string]
+	sup     *supervisor.Supervisor
+	tap     *tap
+	cancel  context.CancelCauseFunc
+	done    chan struct{} // closed when the supervisor has returned
 
 	settle  sync.Once
 	settled chan struct{} // closed when it has been ready or parked once
@@ -106,6 +109,18 @@ func (m *member) transition(t supervisor.Transition) {
 		m.settle.Do(func() { close(m.settled) })
 	}
 	m.h.record(m.cfg, t)
+}
+
+// advice says what a person should change in the configuration, though it
+// works; empty if nothing.
+func (m *member) advice() string { return m.cfg.Redact(m.memory.Advice()) }
+
+// advise writes new advice to the log.
+func (m *member) advise() {
+	now := m.advice()
+	if was := m.advised.Swap(&now); now != "" && (was == nil || *was != now) {
+		m.h.log.Warn("the configuration works, but should be changed", "server", m.name, "advice", now, "place", m.server.Load().Where())
+	}
 }
 
 // Session implements [relay.Server].

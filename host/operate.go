@@ -104,6 +104,7 @@ func (m *member) status(c catalog.Status) admin.Server {
 		Breaker: admin.Breaker{
 			State: now.Breaker.State.String(), Failures: now.Breaker.Failures, RetryAfter: now.Breaker.RetryAfter.Seconds(),
 		},
+		Advice:    m.advice(),
 		LastError: m.cfg.Redact(now.LastError),
 		Calls:     admin.Calls{Total: now.Calls, Failed: now.Failures, InFlight: now.InFlight, Replayed: now.Replayed},
 		Catalog: admin.Catalog{

@@ -103,6 +103,16 @@ func (t *transport) introduces() json.RawMessage {
 	return nil
 }
 
+// version returns the MCP version to try first with a session, empty for the
+// transport's choice. A server that speaks both eras then meets each client of
+// its own in the client's era.
+func (t *transport) version() string {
+	if t.client != nil {
+		return t.client.ProtocolVersion()
+	}
+	return ""
+}
+
 // selections are the endpoint blocks as the catalog takes them.
 func selections(endpoints []config.Endpoint) []catalog.Selection {
 	all := make([]catalog.Selection, len(endpoints))

@@ -30,6 +30,7 @@ func (t *transport) Connect(ctx context.Context, handler session.Handler) (sessi
 	if err != nil {
 		return nil, t.explain(err)
 	}
+	t.m.advise()
 	return sess, nil
 }
 
@@ -52,6 +53,8 @@ func (t *transport) resolve(ctx context.Context) error {
 		Kind:               server.Transport.Kind,
 		Config:             server.Transport.Config,
 		ProtocolVersion:    server.Protocol,
+		ClientVersion:      t.version(),
+		Memory:             &m.memory,
 		Isolate:            server.Isolate,
 		ClientCapabilities: t.declares(server),
 		ClientInfo:         t.introduces(),

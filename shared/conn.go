@@ -2,6 +2,7 @@ package shared
 
 import (
 	"context"
+	"errors"
 
 	"github.com/hermes-host/hermes-host/shared/jsonrpc"
 	"github.com/hermes-host/hermes-host/shared/transportpb"
@@ -78,6 +79,18 @@ func (e *EndError) Error() string { return e.Message }
 type Initialized interface {
 	Initialized(protocolVersion string)
 }
+
+// A Discoverer is a Conn that says itself how its handshake begins, in place of
+// [Plugin].Discover.
+type Discoverer interface {
+	Discover() Discover
+}
+
+// ErrRedial is what Read or Write returns during the handshake when the plugin
+// has found out that the server must be dialled in another way, and has told
+// [Session.Remember] so: the Conn is closed, and Dial called once more in the
+// same attempt. A second one in an attempt is a lost connection.
+var ErrRedial = errors.New("the server is to be dialled in another way")
 
 type headersKey struct{}
 

@@ -150,8 +150,13 @@ type host struct {
 // openSession runs a session of a plugin with the given dial function.
 func openSession(t *testing.T, d Discover, open *transportpb.OpenSession, dial func() (Conn, error)) *host {
 	t.Helper()
+	return openSessionAs(t, d, open, func(Session) (Conn, error) { return dial() })
+}
+
+func openSessionAs(t *testing.T, d Discover, open *transportpb.OpenSession, dial func(Session) (Conn, error)) *host {
+	t.Helper()
 	svc, err := newService(Plugin[struct{}]{Kind: "fake", Version: "1", Discover: d,
-		Dial: func(context.Context, Session, struct{}) (Conn, error) { return dial() }})
+		Dial: func(_ context.Context, s Session, _ struct{}) (Conn, error) { return dial(s) }})
 	if err != nil {
 		t.Fatal(err)
 	}

@@ -6,7 +6,6 @@ import (
 	"fmt"
 	"slices"
 	"strings"
-	"time"
 
 	"github.com/hermes-host/hermes-host/internal/rawjson"
 	"github.com/hermes-host/hermes-host/shared/jsonrpc"
@@ -31,10 +30,6 @@ const (
 // codeUnsupportedVersion is UnsupportedProtocolVersionError (SEP-2575).
 const codeUnsupportedVersion = -32022
 
-// discoverPatience is how long server/discover waits for an answer under
-// DiscoverFirst. Some older servers ignore methods that they do not know.
-const discoverPatience = 5 * time.Second
-
 // heldMax bounds what a server sends on its own during the handshake and is
 // kept for the host until SessionInit has gone out.
 const heldMax = 64
@@ -51,8 +46,8 @@ type greeting struct {
 	client       json.RawMessage
 	capabilities json.RawMessage
 	discover     string // the version for server/discover, "" for none
-	preferred    bool   // the host asks for that version by name
 	initialize   string // the version to offer in initialize
+	newer, older bool   // the host wants that era to be tried first
 }
 
 func newGreeting(open *transportpb.OpenSession) greeting {
@@ -68,14 +63,16 @@ func newGreeting(open *transportpb.OpenSession) greeting {
 	if len(g.capabilities) == 0 {
 		g.capabilities = json.RawMessage(`{}`)
 	}
-	if v := open.ProtocolVersion; v != "" && v < g.discover { // versions are dates
-		g.discover = ""
-		if slices.Contains(initializeVersions, v) {
-			g.initialize = v
-		}
+	first := open.ProtocolVersion
+	if v := open.ClientVersion; v != "" && (first == "" || v < first) { // versions are dates
+		first = v
 	}
-	g.preferred = open.ProtocolVersion >= discoverVersions[0]
-	if open.SkipDiscover {
+	if slices.Contains(initializeVersions, first) {
+		g.initialize = first
+	}
+	g.newer = max(open.ProtocolVersion, open.ClientVersion) >= g.discover
+	g.older = open.ClientVersion != "" && open.ClientVersion < g.discover
+	if v := open.ProtocolVersion; v != "" && v < g.discover || open.SkipDiscover {
 		g.discover = ""
 	}
 	return g
@@ -115,128 +112,10 @@ func (r *refusal) end() *EndError {
 	return &EndError{Class: transportpb.SessionEnd_CLASS_PROTOCOL, Message: r.message, Retryable: !r.otherEra()}
 }
 
-// handshake is one session's way to an initialised connection.
-type handshake struct {
-	s    *session
-	conn Conn
-	held []*transportpb.PluginFrame // what came before SessionInit
-}
-
-// connect dials and agrees with the server on a version. The order of attempts
-// is the plugin's [Discover].
-func (h *handshake) connect() (*transportpb.SessionInit, error) {
-	order := h.s.svc.discover
-	switch {
-	case h.s.hello.discover == "":
-		order = DiscoverNever
-	case h.s.hello.preferred && order == DiscoverFallback:
-		order = DiscoverFirst
-	}
-	if err := h.dial(); err != nil {
-		return nil, err
-	}
-	if order == DiscoverFirst {
-		init, err := h.discoverFirst()
-		if init != nil || err != nil {
-			return init, err
-		}
-	}
-	init, err := h.initialize()
-	if refused, ok := errors.AsType[*refusal](err); ok && h.settleFor(refused.supported) {
-		if err := h.redial(); err != nil {
-			return nil, err
-		}
-		init, err = h.initialize()
-	}
-	refused, ok := errors.AsType[*refusal](err)
-	if !ok {
-		return init, err
-	}
-	if order == DiscoverFallback && refused.otherEra() {
-		h.s.about.Logger.Debug("the server refuses initialize; trying server/discover", "answer", refused.message)
-		if err := h.redial(); err != nil {
-			return nil, err
-		}
-		init, err := h.discover()
-		if err == nil {
-			return init, nil
-		}
-		if again, ok := errors.AsType[*refusal](err); ok {
-			refused.message += "; " + again.message
-		} else {
-			refused.message += "; server/discover: " + err.Error()
-		}
-	}
-	return nil, refused.end()
-}
-
-// settleFor chooses the newest version to offer in initialize among those that
-// the server has named. False: there is none, or it was the one offered.
-func (h *handshake) settleFor(supported []string) bool {
-	for _, version := range initializeVersions {
-		if slices.Contains(supported, version) {
-			was := h.s.hello.initialize
-			h.s.hello.initialize = version
-			return version != was
-		}
-	}
-	return false
-}
-
-// discoverFirst returns nothing at all if initialize is to be tried next, on
-// the connection that there is then.
-func (h *handshake) discoverFirst() (*transportpb.SessionInit, error) {
-	conn := h.conn
-	impatience := time.AfterFunc(discoverPatience, func() { h.s.closeWithin(conn) })
-	init, err := h.discover()
-	impatient := !impatience.Stop()
-	if err == nil && !impatient {
-		return init, nil
-	}
-	if h.s.ctx.Err() != nil {
-		return nil, errClosing
-	}
-	if end, ok := errors.AsType[*EndError](err); ok && !impatient {
-		return nil, end
-	}
-	h.s.about.Logger.Debug("no session by server/discover; trying initialize", "error", err)
-	if h.s.svc.discover == DiscoverFallback {
-		return nil, h.redial() // the refused request may have spoilt this connection
-	}
-	if _, ok := errors.AsType[*refusal](err); ok && !impatient {
-		return nil, nil
-	}
-	if failed, ok := errors.AsType[*WriteError](err); ok && !impatient {
-		if failed.Reason == transportpb.TransportError_REASON_AUTHORIZATION {
-			return nil, failed
-		}
-		return nil, nil
-	}
-	return nil, h.redial()
-}
-
-func (h *handshake) dial() error {
-	conn, err := h.s.svc.dial(h.s.ctx, h.s.about, h.s.open.Config)
-	if err != nil {
-		return err
-	}
-	if !h.s.setConn(conn) {
-		return errClosing
-	}
-	h.conn = conn
-	return nil
-}
-
-func (h *handshake) redial() error {
-	h.s.closeWithin(h.conn)
-	h.held = nil
-	return h.dial()
-}
-
 // initialize performs the handshake of the versions up to 2025-11-25.
-func (h *handshake) initialize() (*transportpb.SessionInit, error) {
+func (h *handshake) initialize(offer string) (*transportpb.SessionInit, error) {
 	params := slices.Concat(
-		[]byte(`{"protocolVersion":`), rawjson.Quote(h.s.hello.initialize),
+		[]byte(`{"protocolVersion":`), rawjson.Quote(offer),
 		[]byte(`,"capabilities":`), h.s.hello.capabilities,
 		[]byte(`,"clientInfo":`), h.s.hello.client, []byte("}"))
 	result, err := h.exchange(initializeID, "initialize", params)

@@ -133,13 +133,7 @@ func TestHandshake(t *testing.T) {
 					t.Errorf("took %v", time.Since(began))
 				}
 				synctest.Wait()
-				var methods []string
-				for _, text := range d.conns[len(d.conns)-1].sent() {
-					if m, err := jsonrpc.Parse([]byte(text)); err == nil && m.Method != "subscriptions/listen" {
-						methods = append(methods, m.Method)
-					}
-				}
-				if got := strings.Join(methods, " "); got != c.methods || len(d.conns) != c.dials {
+				if got := methods(d.conns[len(d.conns)-1]); got != c.methods || len(d.conns) != c.dials {
 					t.Errorf("%d dials, then %s; want %d, %s", len(d.conns), got, c.dials, c.methods)
 				}
 				for _, earlier := range d.conns[:len(d.conns)-1] {

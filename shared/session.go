@@ -29,7 +29,8 @@ type Session struct {
 	// kit has made.
 	MaxMessageBytes int
 
-	logs *logs
+	logs  *logs
+	notes *notes
 }
 
 // Stderr passes on one line of the server's own output. It never blocks: what
@@ -54,6 +55,7 @@ type session struct {
 	about  Session
 	logs   *logs
 	hello  greeting
+	was    memory // of earlier sessions
 
 	ctx    context.Context // ends with the session
 	cancel context.CancelCauseFunc
@@ -79,11 +81,13 @@ func newSession(svc *service, stream transportpb.Transport_OpenServer, open *tra
 	s.ctx, s.cancel = context.WithCancelCause(stream.Context())
 	s.logs = newLogs(s.send)
 	s.hello = newGreeting(open)
+	s.was = recall(open.Learnt)
 	s.about = Session{
 		Server:          open.Server,
 		Logger:          s.logs.logger(svc.log.GetLevel()),
 		MaxMessageBytes: MaxMessageBytes,
 		logs:            s.logs,
+		notes:           &notes{remembered: s.was.Conn},
 	}
 	if n := open.MaxMessageBytes; n > 0 && n < MaxMessageBytes {
 		s.about.MaxMessageBytes = int(n)

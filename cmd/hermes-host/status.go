@@ -216,6 +216,9 @@ func (v *statusView) detail(b *strings.Builder, s admin.Server) {
 	if s.Authorize {
 		line("authorize", "the server refuses calls until somebody authorizes the host")
 	}
+	if s.Advice != "" {
+		line("advice", "%s", s.Advice)
+	}
 	if s.NextAttempt != nil {
 		line("next attempt", "%s", ahead("in ", time.Until(*s.NextAttempt)))
 	}

@@ -40,6 +40,9 @@ func (v *statusView) table(b *strings.Builder, servers []admin.Server) {
 			}
 			why += fmt.Sprintf("; last error %s ago: %s", span(time.Since(*s.LastErrorAt)), last)
 		}
+		if s.Advice != "" {
+			why += "; advice: " + plain(s.Advice)
+		}
 		rows = append(rows, []string{
 			s.Name, cmp.Or(s.Transport, "-"), s.State, span(time.Since(s.Since)), left, next, breakerText(s.Breaker),
 			fmt.Sprintf("%d/%d", s.Sessions, s.Starts), fmt.Sprintf("%d/%d/%d", s.Calls.Total, s.Calls.Failed, s.Calls.InFlight),

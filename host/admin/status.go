@@ -58,6 +58,7 @@ type Server struct {
 
 	Breaker Breaker `json:"breaker"`
 
+	Advice      string     `json:"advice,omitempty"` // what to change in its configuration, though it works
 	LastError   string     `json:"lastError,omitempty"`
 	LastErrorAt *time.Time `json:"lastErrorAt,omitempty"`
 

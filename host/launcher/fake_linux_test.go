@@ -143,7 +143,8 @@ func (f *fake) Stop(ctx context.Context, _ *transportpb.StopRequest) (*transport
 
 // script is a session's configuration.
 type script struct {
-	Init    string // "": at once; "never"; "end": a SessionEnd instead
+	Init    string // "": at once; "never"; "end": a SessionEnd instead; "exit"
+	Learn   string // what init says was learnt; "-" for an empty text
 	Version string
 	Ping    string // "": answered; "ignore"
 	Child   bool   // start one that holds stderr and does not want to end
@@ -195,6 +196,8 @@ func (f *fake) Open(stream transportpb.Transport_OpenServer) error {
 	case "never":
 		<-stream.Context().Done()
 		return nil
+	case "exit":
+		os.Exit(3)
 	case "end":
 		end(transportpb.SessionEnd_CLASS_CONFIG, "no such target", false)
 		return nil
@@ -203,9 +206,14 @@ func (f *fake) Open(stream transportpb.Transport_OpenServer) error {
 		s.Version = "2025-11-25"
 	}
 	send(&transportpb.PluginFrame{Frame: &transportpb.PluginFrame_Log{Log: &transportpb.Log{Level: transportpb.Log_LEVEL_WARN, Message: "hello", Stderr: true}}})
-	send(&transportpb.PluginFrame{Frame: &transportpb.PluginFrame_Init{Init: &transportpb.SessionInit{
+	init := &transportpb.SessionInit{
 		ProtocolVersion: s.Version, Capabilities: []byte(`{"tools":{}}`), Result: []byte(`{"big":9007199254740993}`),
-	}}})
+	}
+	if s.Learn != "" {
+		init.Learnt = []byte(strings.TrimPrefix(s.Learn, "-"))
+		init.Advice = strings.TrimPrefix(s.Learn, "-")
+	}
+	send(&transportpb.PluginFrame{Frame: &transportpb.PluginFrame_Init{Init: init}})
 	answers := make(chan *transportpb.Answer, 1)
 	frames := make(chan *transportpb.HostFrame)
 	go func() {
@@ -258,6 +266,8 @@ func (f *fake) Open(stream transportpb.Transport_OpenServer) error {
 			switch x.Request.GetMethod() {
 			case "echo":
 				result(string(x.Request.GetParams()))
+			case "open":
+				result(fmt.Sprintf(`[%q,%q]`, first.GetOpen().GetLearnt(), first.GetOpen().GetClientVersion()))
 			case "pids":
 				result(fmt.Sprintf(`[%d,%d]`, os.Getpid(), child))
 			case "environ":

@@ -29,6 +29,7 @@ type stream struct {
 	ctx     context.Context // of the stream
 	cancel  context.CancelFunc
 	spec    Spec
+	learnt  []byte // what the plugin was told of earlier sessions
 
 	info       session.Info
 	begun      chan struct{} // closed when info is there
@@ -41,6 +42,7 @@ type stream struct {
 	leaveOnce  sync.Once
 	done       chan struct{}
 	end        *session.End // valid after done
+	told       bool         // the plugin said it; valid after done
 
 	mu      sync.Mutex
 	calls   map[uint64]*call // nil after the end
@@ -63,6 +65,7 @@ func (t *transport) open(p *process, own bool, h session.Handler) (*stream, erro
 		ctx:        ctx,
 		cancel:     cancel,
 		spec:       t.spec,
+		learnt:     t.spec.Memory.recall(),
 		begun:      make(chan struct{}),
 		out:        make(chan outgoing, queued),
 		cancelWake: make(chan struct{}, 1),
@@ -75,7 +78,9 @@ func (t *transport) open(p *process, own bool, h session.Handler) (*stream, erro
 		return s, s.broken(err)
 	}
 	s.client = client
-	s.enqueue(ctx, outgoing{frame: &transportpb.HostFrame{Frame: &transportpb.HostFrame_Open{Open: t.spec.message(t.launcher.info)}}})
+	ask := t.spec.message(t.launcher.info)
+	ask.Learnt = s.learnt
+	s.enqueue(ctx, outgoing{frame: &transportpb.HostFrame{Frame: &transportpb.HostFrame_Open{Open: ask}}})
 	s.sender.Go(s.send)
 	t.launcher.running.Go(s.read)
 	return s, nil
@@ -149,8 +154,10 @@ func (s *stream) take(frame *transportpb.PluginFrame) *session.End {
 			Capabilities:    raw(f.Init.GetCapabilities()),
 			Instructions:    f.Init.GetInstructions(),
 		}
+		s.spec.Memory.note(f.Init)
 		close(s.begun)
 	case *transportpb.PluginFrame_End:
+		s.told = true
 		return s.ended(f.End)
 	}
 	return nil // frames of a later version of the contract are passed over

@@ -36,6 +36,14 @@ type Spec struct {
 	// that the plugin knows.
 	ProtocolVersion string
 
+	// ClientVersion is the MCP version of the one client whose session it is,
+	// to be tried first. Empty: the session is for many clients.
+	ClientVersion string
+
+	// Memory is what earlier sessions with the server have taught, and is
+	// added to. Nil: each session begins without knowledge.
+	Memory *Memory
+
 	// SkipDiscover begins with initialize instead of server/discover.
 	SkipDiscover bool
 
@@ -75,6 +83,7 @@ func (t *transport) Connect(ctx context.Context, h session.Handler) (session.Ses
 		if err = s.initialised(ctx); err == nil {
 			return s, nil
 		}
+		s.judge(ctx)
 		s.quit()
 	}
 	// Its process gets a moment to end in order, unless ctx has ended: then
@@ -103,6 +112,7 @@ func (s Spec) message(clientInfo json.RawMessage) *transportpb.OpenSession {
 		ClientInfo:         clientInfo,
 		ClientCapabilities: capabilities,
 		ProtocolVersion:    s.ProtocolVersion,
+		ClientVersion:      s.ClientVersion,
 		SkipDiscover:       s.SkipDiscover,
 		MaxMessageBytes:    s.MaxMessageBytes,
 	}

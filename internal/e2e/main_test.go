@@ -26,7 +26,7 @@ func TestMain(m *testing.M) {
 		serveUpstream(kind)
 		return
 	}
-	if serveScript() {
+	if serveScript() || serveEra() {
 		return
 	}
 	if os.Getenv(driverEnv) != "" {

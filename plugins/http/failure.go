@@ -22,9 +22,9 @@ type failure struct {
 	delivered transportpb.TransportError_Delivered // zero: unknown
 	message   string
 
-	// end is what the failure means if the session had yet to begin; nil: a
-	// lost connection.
-	end *shared.EndError
+	// end is what the failure means if the session had yet to begin, an
+	// *EndError or ErrRedial; nil: a lost connection.
+	end error
 
 	// certain says that no other request would fare better, so that
 	// a failed server/discover need not be followed by initialize.
@@ -150,19 +150,11 @@ func transportEnd(message string) *shared.EndError {
 	return &shared.EndError{Class: transportpb.SessionEnd_CLASS_TRANSPORT, Message: message, Retryable: true}
 }
 
-// statusEnd says what an error status in answer to initialize means. Servers
-// of the older transport know no POST at this URL.
-func (p *post) statusEnd(ctx context.Context, message string) *shared.EndError {
+// statusEnd says what an error status in answer to initialize means.
+func (p *post) statusEnd(message string) *shared.EndError {
 	end := transportEnd(message)
-	switch p.status {
-	case http.StatusBadRequest, http.StatusNotFound, http.StatusMethodNotAllowed, http.StatusNotAcceptable:
-		if p.method == methodInitialize && p.conn.speaksSSE(ctx) {
-			return shared.ConfigError(p.conn.client.Place() +
-				` speaks the older HTTP+SSE transport; configure it as transport "sse"`)
-		}
-		if p.status == http.StatusNotFound || p.status == http.StatusMethodNotAllowed {
-			end.Message += "; is the URL that of an MCP endpoint?"
-		}
+	if p.status == http.StatusNotFound || p.status == http.StatusMethodNotAllowed {
+		end.Message += "; is the URL that of an MCP endpoint?"
 	}
 	return end
 }

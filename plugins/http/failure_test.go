@@ -213,16 +213,6 @@ func TestConnecting(t *testing.T) {
 			},
 			class: classConfig, text: "https://new.example/mcp",
 		},
-		"the older transport": {
-			handler: func(w http.ResponseWriter, r *http.Request) {
-				if r.Method != http.MethodGet {
-					w.WriteHeader(http.StatusMethodNotAllowed)
-					return
-				}
-				event(w, "event: endpoint", "data: /messages?x=1")
-			},
-			class: classConfig, text: `transport "sse"`,
-		},
 	}
 	for name, test := range tests {
 		t.Run(name, func(t *testing.T) {

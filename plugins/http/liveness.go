@@ -6,7 +6,6 @@ import (
 	"strconv"
 	"time"
 
-	"github.com/hermes-host/hermes-host/internal/httpconn"
 	"github.com/hermes-host/hermes-host/shared"
 	"github.com/hermes-host/hermes-host/shared/jsonrpc"
 )
@@ -100,24 +99,4 @@ func (c *conn) refusesPing(serial int) bool {
 		return refusals[answer.Code]
 	}
 	return p.status == http.StatusBadRequest
-}
-
-// speaksSSE asks whether the URL is that of the older HTTP+SSE transport: there a
-// GET gives a stream whose first event is "endpoint" (MCP 2024-11-05,
-// "HTTP with SSE").
-func (c *conn) speaksSSE(ctx context.Context) bool {
-	ctx, cancel := context.WithTimeout(ctx, checkTime)
-	defer cancel()
-	resp, err := c.client.Do(ctx, http.MethodGet, nil, http.Header{"Accept": acceptStream}, nil)
-	if err != nil {
-		return false
-	}
-	defer resp.Body.Close()
-	if resp.StatusCode != http.StatusOK || httpconn.MediaType(resp) != "text/event-stream" {
-		return false
-	}
-	events := httpconn.NewEvents(resp.Body, maxRefusal)
-	defer events.Release()
-	first, err := events.Next()
-	return err == nil && first.Name == "endpoint"
 }

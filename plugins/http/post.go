@@ -172,6 +172,10 @@ func (p *post) rejected(ctx context.Context, resp *http.Response) {
 		c.log.Warn("the server refused a message", "method", p.method, "answer", message)
 		return
 	}
+	if p.olderTransport(ctx) {
+		p.fail(ctx, failure{reason: transportpb.TransportError_REASON_HTTP_STATUS, message: message, end: shared.ErrRedial})
+		return
+	}
 	if m, err := jsonrpc.Parse(body); err == nil && m.IsResponse() && m.Error != nil {
 		p.answer(ctx, m)
 		return
@@ -185,7 +189,7 @@ func (p *post) rejected(ctx context.Context, resp *http.Response) {
 	default:
 		p.fail(ctx, failure{
 			reason: transportpb.TransportError_REASON_HTTP_STATUS, message: message,
-			end: p.statusEnd(ctx, message),
+			end: p.statusEnd(message),
 		})
 	}
 }

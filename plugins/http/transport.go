@@ -36,6 +36,7 @@ const stateless = "2026-07-28"
 // them end with ctx, and Close waits for them.
 type conn struct {
 	client *httpconn.Client
+	about  shared.Session
 	limit  int // bytes of one message
 	log    hclog.Logger
 
@@ -58,14 +59,22 @@ var (
 	_ shared.Initialized = (*conn)(nil)
 )
 
-// dial makes a session's connection. Nothing is sent yet: the first request
-// shows whether the server can be reached.
-func dial(_ context.Context, s shared.Session, c config) (shared.Conn, error) {
+// dial makes a session's connection. Nothing is sent yet, unless the server is
+// known to speak the older transport: the first request shows whether it can
+// be reached.
+func dial(ctx context.Context, s shared.Session, c config) (shared.Conn, error) {
 	client, err := httpconn.New(c.settings())
 	if err != nil {
 		return nil, shared.ConfigError(err.Error())
 	}
-	return newConn(client, s.MaxMessageBytes, s.Logger), nil
+	if s.Remembered() == older {
+		if conn, err := dialOlder(ctx, s, client); conn != nil || err != nil {
+			return conn, err
+		}
+	}
+	conn := newConn(client, s.MaxMessageBytes, s.Logger)
+	conn.about = s
+	return conn, nil
 }
 
 func newConn(client *httpconn.Client, limit int, log hclog.Logger) *conn {

@@ -98,6 +98,12 @@ func (f *front) open(w http.ResponseWriter, r *http.Request) {
 	}
 }
 
+func event(w http.ResponseWriter, name, data string) {
+	w.Header().Set("Content-Type", "text/event-stream")
+	fmt.Fprintf(w, "event: %s\ndata: %s\n\n", name, data)
+	w.(http.Flusher).Flush()
+}
+
 func block(url string) string { return fmt.Sprintf(`{"url":%q}`, url) }
 
 // TestAcceptance runs the plugin as a process.

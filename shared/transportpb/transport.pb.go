@@ -1019,8 +1019,17 @@ type OpenSession struct {
 	// A single message from the server over this size fails alone, with a
 	// TransportError of reason OVERSIZE. 0: the plugin's default, 64 MiB.
 	MaxMessageBytes uint64 `protobuf:"varint,7,opt,name=max_message_bytes,json=maxMessageBytes,proto3" json:"max_message_bytes,omitempty"`
-	unknownFields   protoimpl.UnknownFields
-	sizeCache       protoimpl.SizeCache
+	// What a plugin of this kind learnt in an earlier session with the same
+	// server and configuration: the latest SessionInit.learnt. Empty: nothing.
+	// It may come from another version of the plugin, and it may have become
+	// wrong: it is advice, and must never be all that is tried.
+	Learnt []byte `protobuf:"bytes,8,opt,name=learnt,proto3" json:"learnt,omitempty"`
+	// The MCP version of the one client whose session this is; empty: the
+	// session is for many. It is to be tried before other versions up to
+	// protocol_version, which are better than no session.
+	ClientVersion string `protobuf:"bytes,9,opt,name=client_version,json=clientVersion,proto3" json:"client_version,omitempty"`
+	unknownFields protoimpl.UnknownFields
+	sizeCache     protoimpl.SizeCache
 }
 
 func (x *OpenSession) Reset() {
@@ -1100,6 +1109,20 @@ func (x *OpenSession) GetMaxMessageBytes() uint64 {
 		return x.MaxMessageBytes
 	}
 	return 0
+}
+
+func (x *OpenSession) GetLearnt() []byte {
+	if x != nil {
+		return x.Learnt
+	}
+	return nil
+}
+
+func (x *OpenSession) GetClientVersion() string {
+	if x != nil {
+		return x.ClientVersion
+	}
+	return ""
 }
 
 // CloseSession asks for the session's orderly end: tell the server, wait for
@@ -1648,9 +1671,17 @@ type SessionInit struct {
 	// The result of initialize or server/discover as the server sent it.
 	Result []byte `protobuf:"bytes,2,opt,name=result,proto3" json:"result,omitempty"`
 	// MCP Implementation and ServerCapabilities objects; empty if none came.
-	ServerInfo    []byte `protobuf:"bytes,3,opt,name=server_info,json=serverInfo,proto3" json:"server_info,omitempty"`
-	Capabilities  []byte `protobuf:"bytes,4,opt,name=capabilities,proto3" json:"capabilities,omitempty"`
-	Instructions  string `protobuf:"bytes,5,opt,name=instructions,proto3" json:"instructions,omitempty"`
+	ServerInfo   []byte `protobuf:"bytes,3,opt,name=server_info,json=serverInfo,proto3" json:"server_info,omitempty"`
+	Capabilities []byte `protobuf:"bytes,4,opt,name=capabilities,proto3" json:"capabilities,omitempty"`
+	Instructions string `protobuf:"bytes,5,opt,name=instructions,proto3" json:"instructions,omitempty"`
+	// What later sessions with this server should know, such as which handshake
+	// it takes: opaque to the host, at most 4 KiB. The host keeps it while it
+	// runs and the server's configuration stays, and sends it in OpenSession.
+	// Absent: what the host has stays. Empty: it is to be forgotten.
+	Learnt []byte `protobuf:"bytes,6,opt,name=learnt,proto3,oneof" json:"learnt,omitempty"`
+	// What a person should change in the server's configuration, though it
+	// works: a sentence for the host's status, no secrets. Empty: nothing.
+	Advice        string `protobuf:"bytes,7,opt,name=advice,proto3" json:"advice,omitempty"`
 	unknownFields protoimpl.UnknownFields
 	sizeCache     protoimpl.SizeCache
 }
@@ -1716,6 +1747,20 @@ func (x *SessionInit) GetCapabilities() []byte {
 func (x *SessionInit) GetInstructions() string {
 	if x != nil {
 		return x.Instructions
+	}
+	return ""
+}
+
+func (x *SessionInit) GetLearnt() []byte {
+	if x != nil {
+		return x.Learnt
+	}
+	return nil
+}
+
+func (x *SessionInit) GetAdvice() string {
+	if x != nil {
+		return x.Advice
 	}
 	return ""
 }
@@ -2136,7 +2181,7 @@ const file_transport_proto_rawDesc = "" +
 	"\fnotification\x18\x04 \x01(\v2!.hermes.transport.v1.NotificationH\x00R\fnotification\x125\n" +
 	"\x06answer\x18\x05 \x01(\v2\x1b.hermes.transport.v1.AnswerH\x00R\x06answer\x129\n" +
 	"\x05close\x18\x06 \x01(\v2!.hermes.transport.v1.CloseSessionH\x00R\x05closeB\a\n" +
-	"\x05frame\"\x8b\x02\n" +
+	"\x05frame\"\xca\x02\n" +
 	"\vOpenSession\x12\x16\n" +
 	"\x06server\x18\x01 \x01(\tR\x06server\x12\x16\n" +
 	"\x06config\x18\x02 \x01(\fR\x06config\x12\x1f\n" +
@@ -2145,7 +2190,9 @@ const file_transport_proto_rawDesc = "" +
 	"\x13client_capabilities\x18\x04 \x01(\fR\x12clientCapabilities\x12)\n" +
 	"\x10protocol_version\x18\x05 \x01(\tR\x0fprotocolVersion\x12#\n" +
 	"\rskip_discover\x18\x06 \x01(\bR\fskipDiscover\x12*\n" +
-	"\x11max_message_bytes\x18\a \x01(\x04R\x0fmaxMessageBytes\"\x0e\n" +
+	"\x11max_message_bytes\x18\a \x01(\x04R\x0fmaxMessageBytes\x12\x16\n" +
+	"\x06learnt\x18\b \x01(\fR\x06learnt\x12%\n" +
+	"\x0eclient_version\x18\t \x01(\tR\rclientVersion\"\x0e\n" +
 	"\fCloseSession\"0\n" +
 	"\x06Cancel\x12\x0e\n" +
 	"\x02id\x18\x01 \x01(\x04R\x02id\x12\x16\n" +
@@ -2179,14 +2226,17 @@ const file_transport_proto_rawDesc = "" +
 	"\arequest\x18\x04 \x01(\v2\".hermes.transport.v1.ServerRequestH\x00R\arequest\x12,\n" +
 	"\x03log\x18\x05 \x01(\v2\x18.hermes.transport.v1.LogH\x00R\x03log\x123\n" +
 	"\x03end\x18\x06 \x01(\v2\x1f.hermes.transport.v1.SessionEndH\x00R\x03endB\a\n" +
-	"\x05frame\"\xb9\x01\n" +
+	"\x05frame\"\xf9\x01\n" +
 	"\vSessionInit\x12)\n" +
 	"\x10protocol_version\x18\x01 \x01(\tR\x0fprotocolVersion\x12\x16\n" +
 	"\x06result\x18\x02 \x01(\fR\x06result\x12\x1f\n" +
 	"\vserver_info\x18\x03 \x01(\fR\n" +
 	"serverInfo\x12\"\n" +
 	"\fcapabilities\x18\x04 \x01(\fR\fcapabilities\x12\"\n" +
-	"\finstructions\x18\x05 \x01(\tR\finstructions\"\xcd\x01\n" +
+	"\finstructions\x18\x05 \x01(\tR\finstructions\x12\x1b\n" +
+	"\x06learnt\x18\x06 \x01(\fH\x00R\x06learnt\x88\x01\x01\x12\x16\n" +
+	"\x06advice\x18\a \x01(\tR\x06adviceB\t\n" +
+	"\a_learnt\"\xcd\x01\n" +
 	"\bResponse\x12\x0e\n" +
 	"\x02id\x18\x01 \x01(\x04R\x02id\x12\x18\n" +
 	"\x06result\x18\x02 \x01(\fH\x00R\x06result\x12<\n" +
@@ -2364,6 +2414,7 @@ func file_transport_proto_init() {
 		(*PluginFrame_Log)(nil),
 		(*PluginFrame_End)(nil),
 	}
+	file_transport_proto_msgTypes[18].OneofWrappers = []any{}
 	file_transport_proto_msgTypes[19].OneofWrappers = []any{
 		(*Response_Result)(nil),
 		(*Response_RpcError)(nil),

@@ -1,4 +1,4 @@
-package main
+package sseconn
 
 import (
 	"context"
@@ -22,10 +22,20 @@ var errNoEndpoint = errors.New("no endpoint came in time")
 // advice is for URLs where there is a server, but no event stream.
 const advice = `; a server of streamable HTTP needs transport "http"`
 
+// A NoStream says that there is a server at the URL, but no event stream that
+// begins with an endpoint.
+type NoStream struct{ End *shared.EndError }
+
+// Error returns the message.
+func (e *NoStream) Error() string { return e.End.Message }
+
+// Unwrap returns what that means for a session that wants one.
+func (e *NoStream) Unwrap() error { return e.End }
+
 // connect opens the stream and reads the endpoint from it.
-func (c *conn) connect() (io.ReadCloser, *httpconn.Events, error) {
+func (c *Conn) connect(limit time.Duration) (io.ReadCloser, *httpconn.Events, error) {
 	ctx, giveUp := context.WithCancelCause(c.ctx)
-	patience := time.AfterFunc(endpointTime, func() { giveUp(errNoEndpoint) })
+	patience := time.AfterFunc(limit, func() { giveUp(errNoEndpoint) })
 	body, events, err := c.first(ctx)
 	if !patience.Stop() && err == nil || context.Cause(ctx) == errNoEndpoint {
 		if err == nil {
@@ -33,7 +43,7 @@ func (c *conn) connect() (io.ReadCloser, *httpconn.Events, error) {
 			body.Close()
 		}
 		giveUp(nil)
-		return nil, nil, transportEnd(fmt.Sprintf("%s sent no endpoint within %v", c.client.Place(), endpointTime))
+		return nil, nil, &NoStream{transportEnd(fmt.Sprintf("%s sent no endpoint within %v", c.client.Place(), limit))}
 	}
 	if err != nil {
 		giveUp(nil)
@@ -55,7 +65,7 @@ func (s *stream) Close() error {
 }
 
 // first makes the request and reads the first event.
-func (c *conn) first(ctx context.Context) (io.ReadCloser, *httpconn.Events, error) {
+func (c *Conn) first(ctx context.Context) (io.ReadCloser, *httpconn.Events, error) {
 	resp, err := c.client.Do(ctx, http.MethodGet, nil, http.Header{"Accept": {"text/event-stream"}}, nil)
 	if err != nil {
 		if fault, ok := errors.AsType[*httpconn.Fault](err); ok {
@@ -77,13 +87,13 @@ func (c *conn) first(ctx context.Context) (io.ReadCloser, *httpconn.Events, erro
 }
 
 // checkStream returns what is wrong with the answer to the GET.
-func (c *conn) checkStream(resp *http.Response) error {
+func (c *Conn) checkStream(resp *http.Response) error {
 	place := c.client.Place()
 	protocol := func(message string) error {
-		return &shared.EndError{
+		return &NoStream{&shared.EndError{
 			Class: transportpb.SessionEnd_CLASS_PROTOCOL, Message: message,
 			Path: shared.Path(shared.Attr("url")),
-		}
+		}}
 	}
 	switch status := resp.StatusCode; {
 	case status == http.StatusUnauthorized || status == http.StatusForbidden:
@@ -92,12 +102,12 @@ func (c *conn) checkStream(resp *http.Response) error {
 		return shared.ConfigError(place+" "+httpconn.RedirectMessage(resp), shared.Attr("url"))
 	case status == http.StatusMethodNotAllowed:
 		// A server of this transport has to take a GET.
-		return shared.ConfigError(fmt.Sprintf("%s answered 405 to a GET: it has no event stream%s", place, advice), shared.Attr("url"))
+		return &NoStream{shared.ConfigError(fmt.Sprintf("%s answered 405 to a GET: it has no event stream%s", place, advice), shared.Attr("url"))}
 	case status >= 300:
 		body, _ := httpconn.ReadBody(resp, 64<<10)
 		message := c.client.StatusMessage(resp, body)
 		if status == http.StatusNotFound || status == http.StatusBadRequest || status == http.StatusNotAcceptable {
-			message += advice
+			return &NoStream{transportEnd(message + advice)}
 		}
 		return transportEnd(message)
 	}
@@ -113,13 +123,13 @@ func (c *conn) checkStream(resp *http.Response) error {
 
 // readEndpoint reads the event that says where to send messages. Everything
 // goes there, credentials included, so it must be of the stream's own origin.
-func (c *conn) readEndpoint(resp *http.Response, events *httpconn.Events) error {
+func (c *Conn) readEndpoint(resp *http.Response, events *httpconn.Events) error {
 	place := c.client.Place()
 	for {
 		e, err := events.Next()
 		switch {
 		case err != nil:
-			return transportEnd(place + " ended the event stream before it named an endpoint")
+			return &NoStream{transportEnd(place + " ended the event stream before it named an endpoint")}
 		case e.Name == "endpoint":
 			endpoint, err := resp.Request.URL.Parse(string(e.Data))
 			if err != nil || !httpconn.SameOrigin(endpoint, resp.Request.URL) {
@@ -131,10 +141,10 @@ func (c *conn) readEndpoint(resp *http.Response, events *httpconn.Events) error 
 			c.endpoint = endpoint
 			return nil
 		case len(e.Data) > 0 || e.Oversize != nil:
-			return &shared.EndError{
+			return &NoStream{&shared.EndError{
 				Class:   transportpb.SessionEnd_CLASS_PROTOCOL,
 				Message: place + " has an event stream that does not begin with an endpoint" + advice,
-			}
+			}}
 		}
 	}
 }

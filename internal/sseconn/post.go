@@ -1,4 +1,4 @@
-package main
+package sseconn
 
 import (
 	"context"
@@ -25,7 +25,7 @@ const maxRefusal = 64 << 10
 // post is one message on its way. Its answer comes over the stream; here it is
 // learnt only whether the server has taken it.
 type post struct {
-	conn   *conn
+	conn   *Conn
 	id     json.RawMessage // of a request, else nil
 	method string          // "" for an answer to the server
 	body   []byte

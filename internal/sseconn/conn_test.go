@@ -1,8 +1,9 @@
-package main
+package sseconn
 
 import (
 	"context"
 	"encoding/json"
+	"errors"
 	"fmt"
 	"io"
 	"net"
@@ -22,9 +23,9 @@ import (
 )
 
 // connected returns a connection to a server, closed with the test.
-func connected(t *testing.T, url string, headers map[string]string) *conn {
+func connected(t *testing.T, url string, headers map[string]string) *Conn {
 	t.Helper()
-	c, err := dial(context.Background(), shared.Session{}, config{URL: url, Headers: headers})
+	c, err := dial(context.Background(), url, headers)
 	if err != nil {
 		t.Fatal(err)
 	}
@@ -33,10 +34,18 @@ func connected(t *testing.T, url string, headers map[string]string) *conn {
 			t.Errorf("Close: %v", err)
 		}
 	})
-	return c.(*conn)
+	return c
 }
 
-func send(t *testing.T, c *conn, id int, method, params string) {
+func dial(ctx context.Context, url string, headers map[string]string) (*Conn, error) {
+	client, err := httpconn.New(httpconn.Settings{URL: url, Headers: headers})
+	if err != nil {
+		return nil, err
+	}
+	return Open(ctx, client, Settings{})
+}
+
+func send(t *testing.T, c *Conn, id int, method, params string) {
 	t.Helper()
 	m := &jsonrpc.Message{Method: method, Params: json.RawMessage(params)}
 	if id != 0 {
@@ -47,7 +56,7 @@ func send(t *testing.T, c *conn, id int, method, params string) {
 	}
 }
 
-func read(t *testing.T, c *conn) (shared.Incoming, error) {
+func read(t *testing.T, c *Conn) (shared.Incoming, error) {
 	t.Helper()
 	ctx, cancel := context.WithTimeout(t.Context(), 30*time.Second)
 	defer cancel()
@@ -229,7 +238,7 @@ func TestOversize(t *testing.T) {
 	if err != nil {
 		t.Fatal(err)
 	}
-	c, err := open(context.Background(), client, 1000, nil)
+	c, err := Open(context.Background(), client, Settings{Limit: 1000})
 	if err != nil {
 		t.Fatal(err)
 	}
@@ -276,7 +285,7 @@ func TestStreamEnds(t *testing.T) {
 			c := connected(t, s.URL+"/deep/sse", nil)
 			finish(s)
 			_, err := read(t, c)
-			e, ok := err.(*shared.EndError)
+			e, ok := errors.AsType[*shared.EndError](err)
 			if !ok || e.Class != transportpb.SessionEnd_CLASS_TRANSPORT || !e.Retryable || e.Message == "" {
 				t.Errorf("%v", err)
 			}
@@ -308,55 +317,59 @@ func TestConnecting(t *testing.T) {
 		class     transportpb.SessionEnd_Class
 		retryable bool
 		text      string
+		noStream  bool
 	}{
 		"405": {
 			func(w http.ResponseWriter, _ *http.Request) { w.WriteHeader(http.StatusMethodNotAllowed) },
-			transportpb.SessionEnd_CLASS_CONFIG, false, `transport "http"`,
+			transportpb.SessionEnd_CLASS_CONFIG, false, `transport "http"`, true,
 		},
-		"404": {http.NotFound, transportpb.SessionEnd_CLASS_TRANSPORT, true, `transport "http"`},
+		"404": {http.NotFound, transportpb.SessionEnd_CLASS_TRANSPORT, true, `transport "http"`, true},
 		"500": {
 			func(w http.ResponseWriter, _ *http.Request) { http.Error(w, "boom", http.StatusInternalServerError) },
-			transportpb.SessionEnd_CLASS_TRANSPORT, true, "500 Internal Server Error: boom",
+			transportpb.SessionEnd_CLASS_TRANSPORT, true, "500 Internal Server Error: boom", false,
 		},
 		"401": {
 			func(w http.ResponseWriter, _ *http.Request) { w.WriteHeader(http.StatusUnauthorized) },
-			transportpb.SessionEnd_CLASS_AUTH, false, "401",
+			transportpb.SessionEnd_CLASS_AUTH, false, "401", false,
 		},
 		"redirect loop": {
 			func(w http.ResponseWriter, r *http.Request) { http.Redirect(w, r, "/x", http.StatusTemporaryRedirect) },
-			transportpb.SessionEnd_CLASS_CONFIG, false, "307",
+			transportpb.SessionEnd_CLASS_CONFIG, false, "307", false,
 		},
 		"web page": {
 			func(w http.ResponseWriter, _ *http.Request) { fmt.Fprint(w, "<html><body>") },
-			transportpb.SessionEnd_CLASS_PROTOCOL, false, "web page",
+			transportpb.SessionEnd_CLASS_PROTOCOL, false, "web page", true,
 		},
 		"JSON": {
 			func(w http.ResponseWriter, _ *http.Request) { w.Header().Set("Content-Type", "application/json") },
-			transportpb.SessionEnd_CLASS_PROTOCOL, false, "application/json",
+			transportpb.SessionEnd_CLASS_PROTOCOL, false, "application/json", true,
 		},
 		"other origin": {
 			func(w http.ResponseWriter, _ *http.Request) { event(w, "endpoint", "https://evil.example/messages") },
-			transportpb.SessionEnd_CLASS_PROTOCOL, false, "origin",
+			transportpb.SessionEnd_CLASS_PROTOCOL, false, "origin", false,
 		},
 		"no endpoint": {
 			func(w http.ResponseWriter, _ *http.Request) { event(w, "message", "{}") },
-			transportpb.SessionEnd_CLASS_PROTOCOL, false, "does not begin",
+			transportpb.SessionEnd_CLASS_PROTOCOL, false, "does not begin", true,
 		},
 		"empty stream": {
 			func(w http.ResponseWriter, _ *http.Request) { w.Header().Set("Content-Type", "text/event-stream") },
-			transportpb.SessionEnd_CLASS_TRANSPORT, true, "before it named",
+			transportpb.SessionEnd_CLASS_TRANSPORT, true, "before it named", true,
 		},
 	} {
 		t.Run(name, func(t *testing.T) {
 			web := httptest.NewServer(test.handler)
 			t.Cleanup(web.Close)
-			_, err := dial(t.Context(), shared.Session{}, config{URL: web.URL})
-			e, ok := err.(*shared.EndError)
+			_, err := dial(t.Context(), web.URL, nil)
+			e, ok := errors.AsType[*shared.EndError](err)
 			if !ok {
 				t.Fatalf("%v", err)
 			}
 			if e.Class != test.class || e.Retryable != test.retryable || !strings.Contains(e.Message, test.text) {
 				t.Errorf("%+v", e)
+			}
+			if _, none := errors.AsType[*NoStream](err); none != test.noStream {
+				t.Errorf("there is no stream: %t, want %t", none, test.noStream)
 			}
 		})
 	}
@@ -379,8 +392,8 @@ func TestNoEndpointInTime(t *testing.T) {
 			t.Fatal(err)
 		}
 		began := time.Now()
-		_, err = open(t.Context(), client, 0, nil)
-		if e, ok := err.(*shared.EndError); !ok || !e.Retryable || !strings.Contains(e.Message, "no endpoint") {
+		_, err = Open(t.Context(), client, Settings{})
+		if e, ok := errors.AsType[*shared.EndError](err); !ok || !e.Retryable || !strings.Contains(e.Message, "no endpoint") {
 			t.Errorf("%v", err)
 		}
 		if d := time.Since(began); d != endpointTime {
@@ -401,7 +414,7 @@ func TestDialAbandoned(t *testing.T) {
 	t.Cleanup(web.Close)
 	ctx, cancel := context.WithCancel(t.Context())
 	go func() { <-asked; cancel() }()
-	if _, err := dial(ctx, shared.Session{}, config{URL: web.URL}); err == nil {
+	if _, err := dial(ctx, web.URL, nil); err == nil {
 		t.Error("dial succeeds")
 	}
 }
