@@ -26,13 +26,9 @@ func (e *endpoint) forward(ctx context.Context, c Call, p params, server string,
 	if err != nil {
 		return failed(err)
 	}
-	version := e.r.versionOf(srv, server)
-	if version == "" {
-		// Its first session decides what has to be translated.
-		if err := srv.Await(ctx); err != nil {
-			return e.r.unanswered(ctx, c, server, err)
-		}
-		version = e.r.versionOf(srv, server)
+	version, failure := e.r.versionOf(ctx, srv, l)
+	if failure != nil {
+		return e.r.unanswered(ctx, c, server, failure)
 	}
 	req := &request{Call: c, params: p, srv: srv, link: l, idempotent: idempotent, version: version}
 	in := &call{link: l, ctx: ctx}
@@ -57,14 +53,39 @@ func (e *endpoint) forward(ctx context.Context, c Call, p params, server string,
 	return e.r.exchange(ctx, req, in)
 }
 
-// versionOf returns the protocol version of a server's session, or of the last
-// one; "" if there has been none.
-func (r *Relay) versionOf(srv Server, server string) string {
-	if s := srv.Session(); s != nil {
-		return s.Info().ProtocolVersion
+// versionOf returns the protocol version of a link's session, or of the last
+// one. The first decides what has to be translated, so it is waited for; ""
+// says that there has been none. What a server speaks in the shared session says
+// nothing about that of a client, which asks for its own version.
+func (r *Relay) versionOf(ctx context.Context, srv Server, l *link) (string, error) {
+	s := srv.Session()
+	if s == nil {
+		if last := l.version.Load(); last != nil {
+			return *last, nil
+		}
+		if info, _ := r.cfg.Catalog.Info(l.server); l.owner == nil && info.ProtocolVersion != "" {
+			return info.ProtocolVersion, nil
+		}
+		var err error
+		if s, err = meet(ctx, srv); s == nil {
+			return "", err
+		}
 	}
-	info, _ := r.cfg.Catalog.Info(server)
-	return info.ProtocolVersion
+	version := s.Info().ProtocolVersion
+	l.version.Store(&version)
+	return version, nil
+}
+
+// meet returns the session, and waits for one that is being made. Nil says that
+// none is.
+func meet(ctx context.Context, srv Server) (session.Session, error) {
+	if s := srv.Session(); s != nil {
+		return s, nil
+	}
+	if err := srv.Await(ctx); err != nil {
+		return nil, err
+	}
+	return srv.Session(), nil
 }
 
 // exchange sends a request once, and returns the answer or why there is none.

@@ -171,6 +171,49 @@ func TestErasBeforeTheFirstSession(t *testing.T) {
 	}
 }
 
+// A client's own session may be of another era than the shared one. What comes
+// before it is up waits for it, and is translated as it needs.
+func TestEraOfAClientsOwnSession(t *testing.T) {
+	for _, tt := range []struct{ shared, own, method, params, want string }{
+		{"2026-07-28", "2025-06-18", "tools/call", `{"name":"x"}`, `tools/call {"name":"x"}`},
+		{"2026-07-28", "2025-06-18", "resources/subscribe", `{"uri":"a:1"}`, `resources/subscribe {"uri":"a:1"}`},
+		{"2026-07-28", "2025-06-18", "resources/unsubscribe", `{"uri":"a:1"}`, `resources/unsubscribe {"uri":"a:1"}`},
+		{"2026-07-28", "2025-06-18", "logging/setLevel", `{"level":"error"}`, `logging/setLevel {"level":"error"}`},
+		{"2025-06-18", "2026-07-28", "tools/call", `{"name":"x"}`, `tools/call {"name":"x","_meta":{"io.modelcontextprotocol/clientCapabilities":{}}}`},
+		{"2025-06-18", "2026-07-28", "resources/subscribe", `{"uri":"a:1"}`, `subscriptions/listen {"notifications":{"resourceSubscriptions":["a:1"]}}`},
+		{"2025-06-18", "2026-07-28", "resources/unsubscribe", `{"uri":"a:1"}`, ""},
+		{"2025-06-18", "2026-07-28", "logging/setLevel", `{"level":"error"}`, ""},
+	} {
+		synctest.Test(t, func(t *testing.T) {
+			shared, own := full("a"), full("a")
+			shared.info.ProtocolVersion, own.info.ProtocolVersion = tt.shared, tt.own
+			own.down.Store(true)
+			own.coming = func() { own.down.Store(false) }
+			w := newWorld(t, shared)
+			r := New(Config{
+				Catalog: w.cat, Private: func(string) bool { return true },
+				Lookup: func(_ string, c Client) (Server, bool) {
+					if c == nil {
+						return shared, true
+					}
+					return own, true
+				},
+			})
+			defer r.Close()
+			e, _ := r.Endpoint("a")
+			c := &client{id: "c", version: "2025-06-18"}
+			e.Join(c)
+			if reply := e.Handle(t.Context(), c.call(tt.method, tt.params)); reply.Error != nil {
+				t.Errorf("%s of a session of %s: %v", tt.method, tt.own, reply.Error)
+			}
+			synctest.Wait()
+			if got := strings.Join(own.requests(), "\n"); got != tt.want || len(shared.requests()) > 0 {
+				t.Errorf("%s of a session of %s: the server saw %q, want %q", tt.method, tt.own, got, tt.want)
+			}
+		})
+	}
+}
+
 // The log level that an older client has set goes with each request to a server
 // of 2026-07-28, which knows no logging/setLevel.
 func TestLevelsAcrossEras(t *testing.T) {

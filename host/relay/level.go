@@ -60,7 +60,11 @@ func (e *endpoint) setLevelAt(ctx context.Context, c Call, p params, lv level) s
 	if bad != nil {
 		return failed(bad)
 	}
-	if e.r.versionOf(srv, e.server) >= catalog.Stateless {
+	version, err := e.r.versionOf(ctx, srv, l)
+	if err != nil {
+		return e.r.unanswered(ctx, c, e.server, err)
+	}
+	if version >= catalog.Stateless {
 		return session.Reply{Result: json.RawMessage(`{}`)}
 	}
 	if err := l.take(ctx); err != nil {

@@ -27,6 +27,8 @@ type link struct {
 	told    session.Session              // the one that has been told what follows
 	at      level                        // the log level that it was told; 0 is none
 
+	version atomic.Pointer[string] // of the latest session that a request has met
+
 	refusing   atomic.Int32 // refusals of questions that are being sent
 	releveling atomic.Bool  // a change of the level is about to be looked at
 

@@ -30,6 +30,10 @@ func (e *endpoint) subscribe(ctx context.Context, c Call) session.Reply {
 	if bad != nil {
 		return failed(bad)
 	}
+	s, err := meet(ctx, srv) // its version decides how
+	if err != nil {
+		return e.r.unanswered(ctx, c, server, err)
+	}
 	if err := l.take(ctx); err != nil {
 		return failed(jsonrpc.Errorf(jsonrpc.CodeInternalError, "%v", err))
 	}
@@ -40,7 +44,7 @@ func (e *endpoint) subscribe(ctx context.Context, c Call) session.Reply {
 		return failed(jsonrpc.Errorf(codeUnavailable, "server %q has as many resource subscriptions as the host keeps", server))
 	}
 	var reply session.Reply
-	if s := srv.Session(); listens(s) {
+	if listens(s) {
 		reply = e.r.subscribeByListening(l, s, p.text)
 	} else {
 		reply = e.forward(ctx, c, p, server, true)
@@ -73,7 +77,11 @@ func (e *endpoint) unsubscribe(ctx context.Context, c Call) session.Reply {
 	if l.wants(p.text) {
 		return session.Reply{Result: json.RawMessage(`{}`)}
 	}
-	if listens(srv.Session()) {
+	s, err := meet(ctx, srv)
+	if err != nil {
+		return e.r.unanswered(ctx, c, server, err)
+	}
+	if listens(s) {
 		l.unlisten(p.text)
 		return session.Reply{Result: json.RawMessage(`{}`)}
 	}

@@ -26,7 +26,7 @@ func TestMain(m *testing.M) {
 		serveUpstream(kind)
 		return
 	}
-	if serveScript() || serveEra() {
+	if serveScript() || serveEra() || serveWatch() {
 		return
 	}
 	if os.Getenv(driverEnv) != "" {
