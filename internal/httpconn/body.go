@@ -1,12 +1,13 @@
 package httpconn
 
 import (
+	"bytes"
 	"errors"
 	"io"
 	"mime"
 	"net/http"
-	"slices"
 	"strings"
+	"sync"
 )
 
 // ErrOversize says that a message is over the session's limit.
@@ -23,27 +24,33 @@ func ReadBody(resp *http.Response, limit int) ([]byte, error) {
 		_, err := io.ReadFull(resp.Body, data)
 		return data, err
 	}
-	data := make([]byte, 0, 4096)
-	for {
-		if len(data) > limit {
-			return nil, ErrOversize
-		}
-		if len(data) == cap(data) {
-			data = slices.Grow(data, len(data)) // doubles: append alone grows large slices by a quarter
-		}
-		n, err := resp.Body.Read(data[len(data):cap(data)])
-		data = data[:len(data)+n]
-		if err == io.EOF {
-			if len(data) > limit {
-				return nil, ErrOversize
-			}
-			return data, nil
-		}
-		if err != nil {
-			return data, err
-		}
+	scratch, _ := scratches.Get().(*bytes.Buffer)
+	if scratch == nil {
+		scratch = new(bytes.Buffer)
 	}
+	_, err := scratch.ReadFrom(io.LimitReader(resp.Body, int64(limit)+1))
+	oversize := scratch.Len() > limit
+	var data []byte
+	if !oversize {
+		data = bytes.Clone(scratch.Bytes())
+	}
+	if scratch.Cap() <= maxScratch {
+		scratch.Reset()
+		scratches.Put(scratch)
+	}
+	if oversize {
+		return nil, ErrOversize
+	}
+	return data, err
 }
+
+// scratches are buffers for bodies of unknown length. A result of a megabyte
+// would otherwise outgrow its buffer eight times over, and each of those costs
+// more than reading it.
+var scratches sync.Pool
+
+// maxScratch is the largest one that is kept, in bytes.
+const maxScratch = 4 << 20
 
 // MediaType returns a response's media type without parameters, lower case.
 func MediaType(resp *http.Response) string {
