@@ -178,10 +178,11 @@ func (c *Client) Do(ctx context.Context, method string, target *url.URL, header 
 		reader = bytes.NewReader(body)
 	}
 	var t trace
-	req, err := http.NewRequestWithContext(t.watch(ctx), method, target.String(), reader)
+	req, err := http.NewRequestWithContext(t.watch(ctx), method, "", reader)
 	if err != nil {
 		return nil, &Fault{Message: "making a request: " + unwrapURL(err).Error(), Delivered: deliveredNo}
 	}
+	req.URL = target // as it is, instead of parsed anew for each request
 	own := sameHost(target, c.url)
 	if own {
 		for name, values := range c.header {
