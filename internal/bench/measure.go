@@ -26,6 +26,7 @@ var inFlight = []int{1, 16, 64}
 
 // way is one way to call the measured server.
 type way struct {
+	name    string
 	session *mcp.ClientSession // for calls
 	prefix  string             // of tool names
 	few     *mcp.ClientSession // lists the server with 20 tools alone
@@ -50,62 +51,90 @@ func resultText(res *mcp.CallToolResult) string {
 	return b.String()
 }
 
-func (w way) measure(ctx context.Context, calls int) (figures, error) {
-	f := figures{perSecond: map[int]float64{}}
-	echo := func() error {
+// measure measures two ways side by side: a block of calls on one, then the same
+// on the other, again and again. What else the machine does meanwhile then
+// slows both, and their ratio stays.
+func measure(ctx context.Context, calls int, ways [2]way) (all [2]figures, err error) {
+	echo := func(w way) error {
 		_, err := w.call(ctx, "echo", map[string]any{"text": "hello"})
 		return err
 	}
-	if _, err := w.times(calls/10, echo); err != nil { // warm up
-		return f, err
+	if _, err := times(calls/10, ways, echo); err != nil { // warm up
+		return all, err
 	}
-	took, err := w.times(calls, echo)
+	took, err := times(calls, ways, echo)
 	if err != nil {
-		return f, err
+		return all, err
 	}
-	f.p50, f.p99 = took[len(took)/2], took[len(took)*99/100]
+	for i := range all {
+		n := len(took[i])
+		all[i].p50, all[i].p99 = took[i][n/2], took[i][n*99/100]
+		all[i].perSecond = map[int]float64{}
+	}
 	for _, n := range inFlight {
-		if f.perSecond[n], err = throughput(calls, n, echo); err != nil {
-			return f, err
+		for i, w := range ways {
+			if all[i].perSecond[n], err = throughput(calls, n, func() error { return echo(w) }); err != nil {
+				return all, err
+			}
 		}
 	}
-	for size, into := range map[int]*time.Duration{64 << 10: &f.result64K, 1 << 20: &f.result1M} {
-		took, err := w.times(max(10, calls/50), func() error {
+	few := max(10, calls/50)
+	big := func(size int) func(way) error {
+		return func(w way) error {
 			_, err := w.call(ctx, "big", map[string]any{"size": size})
 			return err
-		})
-		if err != nil {
-			return f, err
 		}
-		*into = took[len(took)/2]
 	}
-	for session, into := range map[*mcp.ClientSession]*time.Duration{w.few: &f.list20, w.many: &f.list1K} {
-		took, err := w.times(max(10, calls/50), func() error {
-			res, err := session.ListTools(ctx, nil)
+	list := func(of func(way) *mcp.ClientSession) func(way) error {
+		return func(w way) error {
+			res, err := of(w).ListTools(ctx, nil)
 			if err == nil && len(res.Tools) < 3 {
 				err = fmt.Errorf("the list has only %d tools", len(res.Tools))
 			}
 			return err
-		})
-		if err != nil {
-			return f, err
 		}
-		*into = took[len(took)/2]
 	}
-	return f, nil
+	for _, m := range []struct {
+		do   func(way) error
+		into func(*figures) *time.Duration
+	}{
+		{big(64 << 10), func(f *figures) *time.Duration { return &f.result64K }},
+		{big(1 << 20), func(f *figures) *time.Duration { return &f.result1M }},
+		{list(func(w way) *mcp.ClientSession { return w.few }), func(f *figures) *time.Duration { return &f.list20 }},
+		{list(func(w way) *mcp.ClientSession { return w.many }), func(f *figures) *time.Duration { return &f.list1K }},
+	} {
+		took, err := times(few, ways, m.do)
+		if err != nil {
+			return all, err
+		}
+		for i := range all {
+			*m.into(&all[i]) = took[i][len(took[i])/2]
+		}
+	}
+	return all, nil
 }
 
-// times runs f n times in sequence and returns the sorted durations.
-func (w way) times(n int, f func() error) ([]time.Duration, error) {
-	took := make([]time.Duration, n)
-	for i := range took {
-		start := time.Now()
-		if err := f(); err != nil {
-			return nil, err
+// block is how many calls in sequence one way gets before the other has its
+// turn: enough for its processes to have the caches to themselves.
+const block = 50
+
+// times runs f n times in sequence on each way, in blocks, and returns the
+// sorted durations.
+func times(n int, ways [2]way, f func(way) error) (took [2][]time.Duration, err error) {
+	for done := 0; done < n; done += block {
+		for i, w := range ways {
+			for range min(block, n-done) {
+				start := time.Now()
+				if err := f(w); err != nil {
+					return took, fmt.Errorf("%s: %w", w.name, err)
+				}
+				took[i] = append(took[i], time.Since(start))
+			}
 		}
-		took[i] = time.Since(start)
 	}
-	slices.Sort(took)
+	for _, t := range took {
+		slices.Sort(t)
+	}
 	return took, nil
 }
 

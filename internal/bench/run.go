@@ -160,8 +160,7 @@ func (b *bench) upstream(ctx context.Context, kind string) (err error) {
 	}
 	tree := host.tree
 
-	var relayed, direct way
-	relayed.prefix = "bench__"
+	direct, relayed := way{name: "direct"}, way{name: "through the host", prefix: "bench__"}
 	for path, into := range map[string]**mcp.ClientSession{"": &relayed.session, "/bench": &relayed.few, "/many": &relayed.many} {
 		if *into, err = connect(ctx, &mcp.StreamableClientTransport{Endpoint: base + path}); err != nil {
 			return err
@@ -184,15 +183,11 @@ func (b *bench) upstream(ctx context.Context, kind string) (err error) {
 	var ds, hs []figures
 	for round := range b.rounds {
 		fmt.Fprintf(os.Stderr, "%s upstream: round %d of %d\n", kind, round+1, b.rounds)
-		d, err := direct.measure(ctx, b.calls)
+		both, err := measure(ctx, b.calls, [2]way{direct, relayed})
 		if err != nil {
-			return fmt.Errorf("direct: %w", err)
+			return err
 		}
-		h, err := relayed.measure(ctx, b.calls)
-		if err != nil {
-			return fmt.Errorf("through the host: %w", err)
-		}
-		ds, hs = append(ds, d), append(hs, h)
+		ds, hs = append(ds, both[0]), append(hs, both[1])
 	}
 	before := tree.cpu()
 	n := 5 * b.calls
