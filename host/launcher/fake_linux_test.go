@@ -70,6 +70,9 @@ func playPlugin() {
 	case "version 9":
 		fmt.Println("1|9|unix|/nowhere|grpc|")
 		select {}
+	case "killed after the handshake":
+		fmt.Printf("1|%d|unix|/nowhere|grpc|\n", pluginrpc.Version)
+		_ = syscall.Kill(os.Getpid(), syscall.SIGKILL)
 	case "panic":
 		fmt.Fprintln(os.Stderr, "some line")
 		panic("no good")

@@ -53,7 +53,7 @@ func (p *process) launchError(ctx context.Context, err error) *session.End {
 		return fault("%s is not a hermes transport plugin: it began with %q instead of a plugin's handshake%s", path, printable(line), words)
 	case state.Success() && !shaken:
 		return fault("%s is not a hermes transport plugin: it ended without a plugin's handshake%s", path, words)
-	case !killed(state) || !shaken && took < p.launcher.timing.handshake:
+	case errors.Is(err, errDied) || !killed(state) || !shaken && took < p.launcher.timing.handshake:
 		return gone("plugin %s ended while it started: %s%s", path, state, words)
 	case !shaken:
 		return gone("plugin %s did not begin with a handshake within %v; is it a hermes transport plugin?%s", path, p.launcher.timing.handshake, words)

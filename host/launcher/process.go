@@ -109,7 +109,10 @@ func (l *Launcher) launch(ctx context.Context, kind string, exe *executable) (*p
 	return p, nil
 }
 
-var errSlow = errors.New("it took too long to start")
+var (
+	errSlow = errors.New("it took too long to start")
+	errDied = errors.New("it ended while it started")
+)
 
 // greet does the handshake and lets the plugin describe itself.
 func (p *process) greet(ctx context.Context) error {
@@ -128,8 +131,12 @@ func (p *process) greet(ctx context.Context) error {
 	p.health = grpc_health_v1.NewHealthClient(protocol.(*plugin.GRPCClient).Conn)
 	ctx, cancel := context.WithTimeout(ctx, p.launcher.timing.describe)
 	defer cancel()
+	defer p.whenOver(cancel)() // gRPC would go on connecting to a dead process
 	about, err := p.rpc.Describe(ctx, &transportpb.DescribeRequest{}, grpc.WaitForReady(true))
-	if err != nil {
+	switch {
+	case err != nil && !p.alive():
+		return errDied
+	case err != nil:
 		return fmt.Errorf("asking it to describe itself: %w", err)
 	}
 	if about.GetKind() != p.kind {

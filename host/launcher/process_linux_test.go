@@ -49,6 +49,7 @@ func TestLaunchErrors(t *testing.T) {
 		{"garbage and exit", fakeCommand("garbage and exit"), session.ConfigFault, false, []string{"usage: something"}},
 		{"hang", fakeCommand("hang"), session.Gone, true, []string{"within 1s", "thinking"}},
 		{"panic", fakeCommand("panic"), session.Gone, true, []string{"panic: no good"}},
+		{"killed after the handshake", fakeCommand("killed after the handshake"), session.Gone, true, []string{"ended while it started: signal: killed"}},
 		{"version", fakeCommand("version 9"), session.ConfigFault, false, []string{"version 9"}},
 		{"kind", fakeCommand("", envKind+"=other"), session.ConfigFault, false, []string{`serves transport "other", not "fake"`}},
 		{"describe", fakeCommand("hang in describe"), session.Gone, true, []string{"does not answer"}},
@@ -58,7 +59,9 @@ func TestLaunchErrors(t *testing.T) {
 				if c.name == "hang" {
 					q.handshake = time.Second
 				}
-				q.describe = 2 * time.Second
+				if c.name == "describe" {
+					q.describe = 2 * time.Second
+				}
 			})
 			began := time.Now()
 			_, err := w.dial(t.Context(), script{}, &ear{})
