@@ -30,6 +30,11 @@ func (e *endpoint) forward(ctx context.Context, c Call, p params, server string,
 	if failure != nil {
 		return e.r.unanswered(ctx, c, server, failure)
 	}
+	if l.owner != nil && version < catalog.Stateless && !inTurn[c.Method] {
+		if err := e.r.prepare(ctx, srv, l); err != nil {
+			return e.r.unanswered(ctx, c, server, err)
+		}
+	}
 	req := &request{Call: c, params: p, srv: srv, link: l, idempotent: idempotent, version: version}
 	in := &call{link: l, ctx: ctx}
 	in.use(req)
@@ -52,6 +57,10 @@ func (e *endpoint) forward(ctx context.Context, c Call, p params, server string,
 	}
 	return e.r.exchange(ctx, req, in)
 }
+
+// inTurn are the methods that have the link's turn while they are forwarded.
+// They are what a session is told, and need not wait for it.
+var inTurn = map[string]bool{"logging/setLevel": true, "resources/subscribe": true, "resources/unsubscribe": true}
 
 // versionOf returns the protocol version of a link's session, or of the last
 // one. The first decides what has to be translated, so it is waited for; ""

@@ -175,11 +175,11 @@ func TestErasBeforeTheFirstSession(t *testing.T) {
 // before it is up waits for it, and is translated as it needs.
 func TestEraOfAClientsOwnSession(t *testing.T) {
 	for _, tt := range []struct{ shared, own, method, params, want string }{
-		{"2026-07-28", "2025-06-18", "tools/call", `{"name":"x"}`, `tools/call {"name":"x"}`},
+		{"2026-07-28", "2025-06-18", "tools/call", `{"name":"a__put"}`, "logging/setLevel {\"level\":\"debug\"}\ntools/call {\"name\":\"put\"}"},
 		{"2026-07-28", "2025-06-18", "resources/subscribe", `{"uri":"a:1"}`, `resources/subscribe {"uri":"a:1"}`},
 		{"2026-07-28", "2025-06-18", "resources/unsubscribe", `{"uri":"a:1"}`, `resources/unsubscribe {"uri":"a:1"}`},
 		{"2026-07-28", "2025-06-18", "logging/setLevel", `{"level":"error"}`, `logging/setLevel {"level":"error"}`},
-		{"2025-06-18", "2026-07-28", "tools/call", `{"name":"x"}`, `tools/call {"name":"x","_meta":{"io.modelcontextprotocol/clientCapabilities":{}}}`},
+		{"2025-06-18", "2026-07-28", "tools/call", `{"name":"a__put"}`, `tools/call {"name":"put","_meta":{"io.modelcontextprotocol/clientCapabilities":{},"io.modelcontextprotocol/logLevel":"debug"}}`},
 		{"2025-06-18", "2026-07-28", "resources/subscribe", `{"uri":"a:1"}`, `subscriptions/listen {"notifications":{"resourceSubscriptions":["a:1"]}}`},
 		{"2025-06-18", "2026-07-28", "resources/unsubscribe", `{"uri":"a:1"}`, ""},
 		{"2025-06-18", "2026-07-28", "logging/setLevel", `{"level":"error"}`, ""},
@@ -200,9 +200,16 @@ func TestEraOfAClientsOwnSession(t *testing.T) {
 				},
 			})
 			defer r.Close()
-			e, _ := r.Endpoint("a")
 			c := &client{id: "c", version: "2025-06-18"}
+			e, _ := r.Endpoint("a")
+			if tt.method == "tools/call" {
+				e, _ = r.Endpoint("")
+			}
 			e.Join(c)
+			if tt.method == "tools/call" { // and what the client has asked for before
+				e.Handle(t.Context(), c.call("logging/setLevel", `{"level":"debug"}`))
+				synctest.Wait()
+			}
 			if reply := e.Handle(t.Context(), c.call(tt.method, tt.params)); reply.Error != nil {
 				t.Errorf("%s of a session of %s: %v", tt.method, tt.own, reply.Error)
 			}

@@ -25,6 +25,7 @@ type link struct {
 	listens map[string]*listening        // subscriptions at servers of 2026-07-28, by URI
 	asking  map[*question]struct{}       // open questions to clients
 	told    session.Session              // the one that has been told what follows
+	ready   session.Session              // the one that has been told all of it
 	at      level                        // the log level that it was told; 0 is none
 
 	version atomic.Pointer[string] // of the latest session that a request has met

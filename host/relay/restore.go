@@ -25,15 +25,46 @@ func (r *Relay) Lister(server string, next supervisor.Lister) supervisor.Lister 
 // List implements supervisor.Lister.
 func (w *lister) List(ctx context.Context, s session.Session, which supervisor.Lists) error {
 	if !w.l.knows(s) {
-		w.r.background(func(ctx context.Context) {
-			if w.l.take(ctx) != nil {
-				return
-			}
-			defer w.l.give()
-			w.r.restore(ctx, w.l, s)
-		})
+		w.r.background(func(ctx context.Context) { w.r.restoreInTurn(ctx, w.l, s) })
 	}
 	return w.Lister.List(ctx, s, which)
+}
+
+// prepare waits until a client's own session knows what the client has asked
+// for before the session was there: to the client that was long ago. The error
+// says that no session came.
+func (r *Relay) prepare(ctx context.Context, srv Server, l *link) error {
+	s, err := meet(ctx, srv)
+	if s == nil || l.isReady(s) {
+		return err
+	}
+	restored := make(chan struct{})
+	begun := r.background(func(ctx context.Context) {
+		defer close(restored)
+		r.restoreInTurn(ctx, l, s)
+	})
+	if begun {
+		select {
+		case <-restored:
+		case <-ctx.Done():
+		}
+	}
+	return nil
+}
+
+func (r *Relay) restoreInTurn(ctx context.Context, l *link, s session.Session) {
+	if l.take(ctx) != nil {
+		return
+	}
+	defer l.give()
+	r.restore(ctx, l, s)
+}
+
+// isReady reports whether a session has been told all.
+func (l *link) isReady(s session.Session) bool {
+	l.mu.Lock()
+	defer l.mu.Unlock()
+	return l.ready == s
 }
 
 // knows reports whether a session has been told, or is being told.
@@ -52,6 +83,11 @@ func (r *Relay) restore(ctx context.Context, l *link, s session.Session) {
 	l.mu.Lock()
 	l.told, l.at = s, 0
 	l.mu.Unlock()
+	defer func() {
+		l.mu.Lock()
+		defer l.mu.Unlock()
+		l.ready = s
+	}()
 	r.tellLevel(ctx, l, s)
 	l.mu.Lock()
 	uris := make([]string, 0, len(l.subs))

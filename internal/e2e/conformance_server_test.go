@@ -17,16 +17,20 @@ import (
 type way struct {
 	name      string
 	http      bool
-	protocol  string // the server's setting in the host
+	settings  string // the server's in the host
 	revisions []string
+	endpoints []string
 }
 
 var ways = []way{
-	{"stdio, sessions", false, "", revisions[:2]},
-	{"stdio, stateless", false, "2026-07-28", revisions[2:]},
-	{"http, sessions", true, "", revisions[:2]},
-	{"http, stateless", true, "", revisions[2:]},
+	{"stdio, sessions", false, "", revisions[:2], endpoints},
+	{"stdio, stateless", false, newerFirst, revisions[2:], endpoints},
+	{"http, sessions", true, "", revisions[:2], endpoints},
+	{"http, stateless", true, "", revisions[2:], endpoints},
+	{"one configuration", false, newerFirst + "  session = \"client\"\n", revisions, endpoints[:1]},
 }
+
+const newerFirst = "  protocol = \"2026-07-28\"\n"
 
 // endpoints are the two of a host with one server.
 var endpoints = []string{"/everything", ""}
@@ -40,7 +44,7 @@ func (s *suite) judgeServers(t *testing.T) {
 	for _, w := range ways {
 		t.Run(strings.ReplaceAll(w.name, ", ", "/"), func(t *testing.T) {
 			t.Parallel()
-			for _, endpoint := range endpoints {
+			for _, endpoint := range w.endpoints {
 				host := run(t, w.config(t), "everything") // the suite changes what the server offers
 				for _, revision := range w.revisions {
 					t.Run(revision+" at mcp"+endpoint, func(t *testing.T) { s.judgeServer(t, host, w, endpoint, revision) })
@@ -65,11 +69,7 @@ func (w way) config(t *testing.T) string {
 			await(0, "the conformance server's address", func(line) bool { return true })
 		transport = fmt.Sprintf("transport \"http\" {\n    url = \"http://%s\"\n  }", address)
 	}
-	protocol := "null"
-	if w.protocol != "" {
-		protocol = fmt.Sprintf("%q", w.protocol)
-	}
-	return fmt.Sprintf("server \"everything\" {\n  prefix   = \"\"\n  protocol = %s\n  %s\n}\n", protocol, transport)
+	return fmt.Sprintf("server \"everything\" {\n  prefix = \"\"\n%s  %s\n}\n", w.settings, transport)
 }
 
 var summary = regexp.MustCompile(`(?m)^([✓✗]) ([\w-]+): \d+ passed, \d+ failed`)

@@ -40,7 +40,7 @@ const (
 	down                // no session comes about: the process dies, or 503; old ones are refused as ever
 	hanging             // no session comes about: nothing is answered
 	held                // all that comes waits for another mood
-	deaf                // answers everything but ping
+	deaf                // answers everything but ping, and server/discover after it
 	unauth              // 401 to every HTTP request
 )
 
@@ -54,7 +54,7 @@ type director struct {
 	begun    int // attempts to begin a session, as far as the server sees them
 	calls    int // tools/call that reached a server, answered or not
 	inits    int // sessions initialised
-	pings    int
+	pings    int // and what stands for one from 2026-07-28 on, server/discover
 	silenced int // messages that got no answer
 	wire     int // processes started, or HTTP requests
 	changed  chan struct{}
@@ -113,7 +113,7 @@ func (d *director) ServeHTTP(w http.ResponseWriter, r *http.Request) {
 		if method == "initialize" {
 			d.inits++
 		}
-		if method == "ping" {
+		if isPing(method) {
 			d.pings++
 		}
 		d.tell()
@@ -126,7 +126,7 @@ func (d *director) ServeHTTP(w http.ResponseWriter, r *http.Request) {
 			}
 			d.mu.Lock()
 		}
-		if d.mood == silent && method == "tools/call" || d.mood == deaf && method == "ping" {
+		if d.mood == silent && method == "tools/call" || d.mood == deaf && isPing(method) {
 			answer = "hang"
 			d.silenced++
 		}
@@ -134,6 +134,8 @@ func (d *director) ServeHTTP(w http.ResponseWriter, r *http.Request) {
 	d.tell()
 	fmt.Fprint(w, answer)
 }
+
+func isPing(method string) bool { return method == "ping" || method == "server/discover" }
 
 // tell wakes up those who wait for something to change. d.mu is held.
 func (d *director) tell() {
@@ -217,8 +219,11 @@ func serveScript() bool {
 	}
 	get := func(*http.Request) *mcp.Server { return server }
 	var handler http.Handler = mcp.NewStreamableHTTPHandler(get, nil)
-	if kind == "sse" {
+	switch kind {
+	case "sse":
 		handler = mcp.NewSSEHandler(get, nil)
+	case "stateless":
+		handler = mcp.NewStreamableHTTPHandler(get, &mcp.StreamableHTTPOptions{Stateless: true})
 	}
 	listener, err := net.Listen("tcp", os.Getenv(upstreamAddress))
 	if err != nil {
@@ -313,7 +318,8 @@ type scripted struct {
 	web  *upstream // the process, if it is not the host that starts it
 }
 
-// startScripted prepares a scripted server over a transport of the house.
+// startScripted prepares a scripted server over a transport of the house, or
+// "stateless": over http, for 2026-07-28.
 func startScripted(t *testing.T, kind string) *scripted {
 	s := &scripted{director: newDirector(t), t: t, kind: kind}
 	if kind != "stdio" {
@@ -354,7 +360,11 @@ func (s *scripted) block(name, settings string) string {
 	if s.web == nil {
 		transport = fmt.Sprintf("command = %q\n    env = { %s = %q, %s = %q }", self(s.t), scriptEnv, s.url, scriptKind, s.kind)
 	}
-	return fmt.Sprintf("server %q {\n%s\n  transport %q {\n    %s\n  }\n}\n", name, settings, s.kind, transport)
+	kind := s.kind
+	if kind == "stateless" {
+		kind = "http"
+	}
+	return fmt.Sprintf("server %q {\n%s\n  transport %q {\n    %s\n  }\n}\n", name, settings, kind, transport)
 }
 
 func (s *scripted) webURL() string {

@@ -1,7 +1,6 @@
 package e2e
 
 import (
-	"fmt"
 	"strings"
 	"testing"
 	"time"
@@ -136,32 +135,46 @@ func TestWedgedSession(t *testing.T) {
 
 // TestPingIsNotLife: a healthy server that never answers ping is kept, however
 // often it is checked, and so is one that answers nothing while it works on a
-// call.
+// call. From 2026-07-28 on server/discover stands for ping.
 func TestPingIsNotLife(t *testing.T) {
 	t.Parallel()
-	over(t, numbers{keepAlive: "100ms", health: "300ms", call: "20s"}, func(t *testing.T, w *world) {
-		from, sessions := w.mark(), w.server.sessions()
-		w.server.set(deaf)
-		pings := func(n int) {
-			w.server.await(t, fmt.Sprintf("%d pings", n), func() bool { return w.server.pings >= n })
-		}
-		pings(5)
-		w.want("", "write", "of a server that ignores ping")
+	n := numbers{keepAlive: "100ms", health: "300ms", call: "20s"}
+	over(t, n, keptAlive)
+	n.protocol = `"2026-07-28"`
+	for _, kind := range []string{"stdio", "stateless"} {
+		t.Run("2026-07-28 over "+kind, func(t *testing.T) {
+			t.Parallel()
+			w := newWorld(t, kind, n)
+			if status := w.operator("status", "target"); !strings.Contains(status, "MCP 2026-07-28") {
+				t.Fatalf("the session is of another version:\n%s", status)
+			}
+			keptAlive(t, w)
+		})
+	}
+}
 
-		w.server.set(held)
-		calls := w.server.callCount()
-		answered := make(chan outcome, 1)
-		go func() { answered <- w.call("write") }()
-		w.server.await(t, "the call", func() bool { return w.server.calls > calls })
-		w.pass(1500 * time.Millisecond) // many checks, were they made
-		w.server.set(well)
-		if o := <-answered; !o.ok {
-			t.Errorf("the long call ended with %q (%s)", o.Reason, o.text)
-		}
-		if states := w.states(from, "target"); len(states) > 0 || w.server.sessions() != sessions {
-			t.Errorf("a healthy server went through %q and %d new sessions", states, w.server.sessions()-sessions)
-		}
-	})
+func keptAlive(t *testing.T, w *world) {
+	from, sessions := w.mark(), w.server.sessions()
+	w.server.set(deaf)
+	w.server.mu.Lock()
+	before := w.server.pings
+	w.server.mu.Unlock()
+	w.server.await(t, "five more pings", func() bool { return w.server.pings >= before+5 })
+	w.want("", "write", "of a server that ignores ping")
+
+	w.server.set(held)
+	calls := w.server.callCount()
+	answered := make(chan outcome, 1)
+	go func() { answered <- w.call("write") }()
+	w.server.await(t, "the call", func() bool { return w.server.calls > calls })
+	w.pass(1500 * time.Millisecond) // many checks, were they made
+	w.server.set(well)
+	if o := <-answered; !o.ok {
+		t.Errorf("the long call ended with %q (%s)", o.Reason, o.text)
+	}
+	if states := w.states(from, "target"); len(states) > 0 || w.server.sessions() != sessions {
+		t.Errorf("a healthy server went through %q and %d new sessions", states, w.server.sessions()-sessions)
+	}
 }
 
 // TestFirstCalls: fifty calls that come while the server starts wait for the

@@ -62,7 +62,7 @@ func watchServer(era string) *mcp.Server {
 
 // TestSubscriptions: clients of either era hear of the changes of a resource of
 // a server of either era, over stdio and HTTP, in sessions of their own and
-// shared ones, and no more of them once they have unsubscribed.
+// shared ones.
 func TestSubscriptions(t *testing.T) {
 	t.Parallel()
 	for _, server := range []string{older, newer} {
@@ -79,16 +79,30 @@ func TestSubscriptions(t *testing.T) {
 						block = fmt.Sprintf("url = %q", web.URL)
 					}
 					host := run(t, fmt.Sprintf("server \"watch\" {\n  session = %q\n  transport %q {\n    %s\n  }\n}\n", scope, transport, block), "watch")
-					for client, version := range map[string]string{older: "2025-06-18", newer: "2026-07-28"} {
-						t.Run(client+" client", func(t *testing.T) { subscribeAndHear(t, host, version) })
-					}
+					subscribeAll(t, host, watchedURI, "watch__touch")
 				})
 			}
 		}
 	}
 }
 
-func subscribeAndHear(t *testing.T, host *runningHost, version string) {
+// TestSubscriptionsOfPeers: so do those of npm's server-everything.
+func TestSubscriptionsOfPeers(t *testing.T) {
+	n := npmPeers(t)
+	t.Parallel()
+	host := run(t, fmt.Sprintf("server \"everything\" {\n  transport \"stdio\" {\n    command = %q\n    args = [%q]\n  }\n}\n",
+		n.node, n.module("server-everything/dist/index.js")), "everything")
+	subscribeAll(t, host, "demo://resource/dynamic/text/1", "everything__toggle-subscriber-updates")
+}
+
+// subscribeAll subscribes to a resource as a client of each era.
+func subscribeAll(t *testing.T, host *runningHost, uri, touch string) {
+	for client, version := range map[string]string{older: "2025-06-18", newer: "2026-07-28"} {
+		t.Run(client+" client", func(t *testing.T) { subscribeAndHear(t, host, version, uri, touch) })
+	}
+}
+
+func subscribeAndHear(t *testing.T, host *runningHost, version, uri, touch string) {
 	ctx, cancel := context.WithTimeout(t.Context(), patience)
 	defer cancel()
 	heard := make(chan string, 16)
@@ -102,7 +116,7 @@ func subscribeAndHear(t *testing.T, host *runningHost, version string) {
 	if got := session.InitializeResult().ProtocolVersion; got != version {
 		t.Fatalf("the client speaks %s, want %s", got, version)
 	}
-	if err := session.Subscribe(ctx, &mcp.SubscribeParams{URI: watchedURI}); err != nil {
+	if err := session.Subscribe(ctx, &mcp.SubscribeParams{URI: uri}); err != nil {
 		t.Fatalf("subscribing: %v", err)
 	}
 	// A subscription is in force a moment after it was granted, where the host
@@ -110,11 +124,11 @@ func subscribeAndHear(t *testing.T, host *runningHost, version string) {
 	tick := time.NewTicker(200 * time.Millisecond)
 	defer tick.Stop()
 	for waiting := true; waiting; {
-		callText(t, session, "watch__touch", map[string]any{})
+		callText(t, session, touch, map[string]any{})
 		select {
-		case uri := <-heard:
-			if uri != watchedURI {
-				t.Errorf("heard of %q", uri)
+		case got := <-heard:
+			if got != uri {
+				t.Errorf("heard of %q", got)
 			}
 			waiting = false
 		case <-tick.C:
@@ -122,7 +136,7 @@ func subscribeAndHear(t *testing.T, host *runningHost, version string) {
 			t.Fatal("heard of no change")
 		}
 	}
-	if err := session.Unsubscribe(ctx, &mcp.UnsubscribeParams{URI: watchedURI}); err != nil {
+	if err := session.Unsubscribe(ctx, &mcp.UnsubscribeParams{URI: uri}); err != nil {
 		t.Fatalf("unsubscribing: %v", err)
 	}
 }

@@ -30,13 +30,14 @@ type numbers struct {
 	connect   string // limit of an attempt
 	keepAlive string
 	health    string // limit of a check
+	protocol  string // null: the transport's choice
 }
 
 // withDefaults returns numbers that keep whatever a test does not look at from
 // happening while it runs.
 func (n numbers) withDefaults() numbers {
 	for at, value := range map[*string]string{&n.call: "1s", &n.cooldown: "1h", &n.base: "50ms", &n.revive: "1h",
-		&n.connect: "30s", &n.keepAlive: "0s", &n.health: "5s"} {
+		&n.connect: "30s", &n.keepAlive: "0s", &n.health: "5s", &n.protocol: "null"} {
 		if *at == "" {
 			*at = value
 		}
@@ -50,6 +51,7 @@ func (n numbers) withDefaults() numbers {
 func (n numbers) String() string {
 	n = n.withDefaults()
 	return fmt.Sprintf(`
+  protocol   = %s
   keep_alive = %q
   timeouts {
     call    = %q
@@ -69,7 +71,7 @@ func (n numbers) String() string {
     min = %q
     max = "1h"
   }
-`, n.keepAlive, n.call, n.connect, n.health, n.cooldown, n.base, n.base, n.budget, n.revive)
+`, n.protocol, n.keepAlive, n.call, n.connect, n.health, n.cooldown, n.base, n.base, n.budget, n.revive)
 }
 
 // over runs a test over each transport of the house.
