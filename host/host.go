@@ -52,6 +52,11 @@ type Settings struct {
 	// RunDir is where the directories for sockets are made; empty:
 	// $XDG_RUNTIME_DIR, else the system's directory for temporary files.
 	RunDir string
+	// Adopt says that this process starts no others but through the host. On
+	// Linux it then becomes the parent of processes that lose theirs, and ends
+	// what a killed plugin has left behind. One host of a process at most may
+	// have it.
+	Adopt bool
 	// Admin makes Run and RunStdio answer operators on a unix socket, as
 	// package admin describes.
 	Admin bool
@@ -173,6 +178,7 @@ func (h *Host) launch(file *config.File) launcher.Settings {
 		Commands:   commands(file.Plugins),
 		RunDir:     h.settings.RunDir,
 		ClientInfo: implementation(h.settings.Version),
+		Adopt:      h.settings.Adopt,
 	}
 }
 

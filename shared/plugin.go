@@ -36,6 +36,12 @@ import (
 // limit of sessions for which the host asks no smaller one.
 const MaxMessageBytes = pluginrpc.MaxPayload
 
+// FeatureNoOrphans is a feature of plugins from below which no process gets
+// away while they run: they start none, or are a home for those that lose their
+// parent (PR_SET_CHILD_SUBREAPER on Linux). If all plugins of a host have it,
+// the host knows what a killed plugin has left behind, and kills that.
+const FeatureNoOrphans = pluginrpc.FeatureNoOrphans
+
 // A Plugin describes a transport plugin. C is the struct that a server's
 // transport block decodes into; its tags are the schema of the block:
 //

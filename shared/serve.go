@@ -40,7 +40,7 @@ const (
 // the lifeline) all sessions are closed and the process exits within two
 // seconds, whatever else hangs; if it leads a process group, that group goes
 // with it. SIGTERM closes the sessions and exits. SIGINT is ignored, since a
-// terminal sends it to everybody and the host decides.
+// terminal sends it to everybody and the host decides; so is SIGHUP.
 func Serve[C any](p Plugin[C]) {
 	svc, err := newService(p)
 	if err != nil {
@@ -108,6 +108,10 @@ func watch(svc *service, stop func()) {
 	if os.Getenv(pluginrpc.EnvLifeline) != pluginrpc.LifelineStdin {
 		return
 	}
+	// A plugin that is stopped when the host dies is woken with SIGHUP (POSIX,
+	// _exit, "orphaned process group"), which must not keep it from its duties.
+	// It is caught and not ignored, since servers would inherit that.
+	signal.Notify(make(chan os.Signal, 1), syscall.SIGHUP)
 	lifeline := os.Stdin
 	go func() {
 		_, _ = io.Copy(io.Discard, lifeline)

@@ -89,7 +89,7 @@ func (s *source) serve(cmd *cobra.Command, logs logFlags, own, watch bool, liste
 		return err
 	}
 	log := logs.logger(cmd.ErrOrStderr(), file.Log().Level, file.Log().Format)
-	settings := host.Settings{Logger: log, Listen: listen, Version: version.String(), Admin: true, Load: load, Watch: watch}
+	settings := host.Settings{Logger: log, Listen: listen, Version: version.String(), Adopt: true, Admin: true, Load: load, Watch: watch}
 	if !own {
 		// The client that started this host asks for the lists at once, and
 		// often only once.

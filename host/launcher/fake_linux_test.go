@@ -151,6 +151,7 @@ type script struct {
 	Version string
 	Ping    string // "": answered; "ignore"
 	Child   bool   // start one that holds stderr and does not want to end
+	Apart   bool   // which makes a session of its own
 }
 
 func (f *fake) Open(stream transportpb.Transport_OpenServer) error {
@@ -187,6 +188,7 @@ func (f *fake) Open(stream transportpb.Transport_OpenServer) error {
 		if _, err := cmd.StdinPipe(); err != nil {
 			return err
 		}
+		cmd.SysProcAttr = &syscall.SysProcAttr{Setsid: s.Apart}
 		if err := cmd.Start(); err != nil {
 			return err
 		}

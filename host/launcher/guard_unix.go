@@ -10,6 +10,8 @@ import (
 	"time"
 
 	"github.com/hashicorp/go-hclog"
+
+	"github.com/hermes-host/hermes-host/internal/orphan"
 )
 
 // A guard is a process that outlives a killed host for a second and then kills
@@ -24,9 +26,13 @@ import (
 // started the plugin, not the host.)
 //
 // It is a shell that reads the groups that come and go from a pipe and acts
-// when the pipe ends. Without a shell there is no guard.
+// when the pipe ends. Where there is a /proc as on Linux, it first kills what is
+// below the plugins, in whatever group, and again what was forked meanwhile:
+// while a plugin is there, nothing gets away from it (see tidy). Without a shell
+// there is no guard.
 type guard struct {
-	log hclog.Logger
+	log  hclog.Logger
+	home *orphan.Home
 
 	mu     sync.Mutex
 	groups map[int]bool
@@ -49,15 +55,34 @@ while read -r op id; do
 done
 [ -n "$live" ] || exit 0
 sleep 1
-for g in $live; do kill -s KILL -- "-$g"; done 2>/dev/null
+exec 2>/dev/null
+for round in 1 2 3; do
+	tree= next=$live
+	while [ -n "$next" ]; do
+		now=$next next=
+		for p in $now; do
+			for f in /proc/"$p"/task/*/children; do
+				kids=
+				read -r kids <"$f"
+				next="$next $kids"
+			done
+		done
+		set -- $next
+		next=$* tree="$tree $*"
+	done
+	more=
+	for p in $tree; do kill -s KILL "$p" && more=1; done
+	[ -n "$more" ] || break
+done
+for g in $live; do kill -s KILL -- "-$g"; done
 exit 0
 `
 
 // guardPatience bounds a write to a guard that does not read.
 const guardPatience = time.Second
 
-func newGuard(log hclog.Logger) *guard {
-	return &guard{log: log, groups: make(map[int]bool)}
+func newGuard(log hclog.Logger, home *orphan.Home) *guard {
+	return &guard{log: log, home: home, groups: make(map[int]bool)}
 }
 
 // add puts a group under guard, and starts the guard if none is running.
@@ -105,7 +130,7 @@ func (g *guard) start() {
 	cmd.Dir = "/"
 	cmd.Stdin = r
 	ownGroup(cmd)
-	if err := cmd.Start(); err != nil {
+	if err := g.home.Start(cmd); err != nil {
 		w.Close()
 		g.broken = true
 		g.log.Debug("no guard for plugin processes", "error", err)
@@ -138,6 +163,6 @@ func (g *guard) end() {
 	}
 	killGroup(g.cmd.Process.Pid)
 	g.pipe.Close()
-	_ = g.cmd.Wait()
+	_ = g.home.Wait(g.cmd)
 	g.cmd, g.pipe = nil, nil
 }

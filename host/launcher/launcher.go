@@ -8,12 +8,12 @@
 // and opens one session on it. A process that has ended is never used again;
 // the next Connect starts another.
 //
-// Three things keep processes from staying behind. Each plugin has a process
+// Four things keep processes from staying behind. Each plugin has a process
 // group of its own, which is killed as soon as the plugin has ended, so that
-// what the plugin started goes with it. Each plugin's stdin is a lifeline: a
-// pipe that the host holds open, whose end tells the plugin that the host is
-// gone. And a guard outlives the host for a second and kills the groups that
-// are still there.
+// what the plugin started goes with it. What has left that group is found by way
+// of its parents, see tidy. Each plugin's stdin is a lifeline: a pipe that the
+// host holds open, whose end tells the plugin that the host is gone. And a guard
+// outlives the host for a second and kills what is still there.
 package launcher
 
 import (
@@ -27,6 +27,7 @@ import (
 	"github.com/hashicorp/go-hclog"
 
 	"github.com/hermes-host/hermes-host/host/session"
+	"github.com/hermes-host/hermes-host/internal/orphan"
 )
 
 // Settings are what a Launcher needs to know. The zero value works: plugins
@@ -51,6 +52,11 @@ type Settings struct {
 
 	// ClientInfo is the MCP Implementation object that servers are told.
 	ClientInfo json.RawMessage
+
+	// Adopt says that this process starts no others but through this Launcher.
+	// On Linux it then becomes the parent of those that a plugin leaves behind,
+	// and ends them.
+	Adopt bool
 
 	timing timing
 }
@@ -94,6 +100,7 @@ type Launcher struct {
 	info    json.RawMessage
 	timing  timing
 	run     *runDir
+	home    *orphan.Home // nil: this process adopts nothing
 	guard   *guard
 	ctx     context.Context // ends when Close begins
 	cancel  context.CancelCauseFunc
@@ -105,6 +112,7 @@ type Launcher struct {
 	commands map[string]Command
 	families map[string]*family
 	live     map[*process]struct{}
+	untidy   bool // something may have been left behind
 }
 
 // New returns a Launcher with a socket directory of its own, and removes the
@@ -123,6 +131,12 @@ func New(s Settings) (*Launcher, error) {
 	if err != nil {
 		return nil, err
 	}
+	var home *orphan.Home
+	if s.Adopt {
+		if home, err = orphan.Adopt(); err != nil {
+			log.Debug("what leaves its process group is not found after the death of a plugin", "error", err)
+		}
+	}
 	ctx, cancel := context.WithCancelCause(context.Background())
 	return &Launcher{
 		log:      log,
@@ -130,7 +144,8 @@ func New(s Settings) (*Launcher, error) {
 		info:     s.ClientInfo,
 		timing:   s.timing.withDefaults(),
 		run:      run,
-		guard:    newGuard(log),
+		home:     home,
+		guard:    newGuard(log, home),
 		ctx:      ctx,
 		cancel:   cancel,
 		commands: maps.Clone(s.Commands),
@@ -187,6 +202,7 @@ func (l *Launcher) Close(ctx context.Context) {
 	}
 	l.cleanup.Do(func() {
 		l.guard.close()
+		l.home.Close()
 		if err := l.run.remove(); err != nil {
 			l.log.Warn("removing the socket directory", "error", err)
 		}

@@ -212,8 +212,9 @@ func (l *Launcher) retire(p *process) {
 // bury is called when nothing is left of a process.
 func (l *Launcher) bury(p *process) {
 	l.mu.Lock()
-	defer l.mu.Unlock()
 	delete(l.live, p)
+	l.mu.Unlock()
+	l.tidy(true)
 	close(p.gone)
 }
 

@@ -40,9 +40,10 @@ type process struct {
 	gone     chan struct{} // closed when nothing is left of it
 	verdict  atomic.Pointer[string]
 
-	// Guarded by launcher.mu; see pool.go.
+	// Guarded by launcher.mu; see pool.go, and tidy.go for the last.
 	users int
 	idle  *time.Timer
+	tame  bool
 }
 
 // launch starts a plugin and asks it what it is. When ctx ends before that is
@@ -59,7 +60,7 @@ func (l *Launcher) launch(ctx context.Context, kind string, exe *executable) (*p
 		launcher: l,
 		kind:     kind,
 		exe:      exe,
-		run:      newRun(exe, prefix+kind, l.log.GetLevel(), l.guard),
+		run:      newRun(exe, prefix+kind, l.log.GetLevel(), l.guard, l.home),
 		stopping: make(chan struct{}),
 		gone:     make(chan struct{}),
 	}
@@ -104,6 +105,7 @@ func (l *Launcher) launch(ctx context.Context, kind string, exe *executable) (*p
 		l.bury(p)
 		return nil, err
 	}
+	l.tamed(p)
 	l.log.Debug("plugin started", "kind", kind, "version", p.about.Version, "pid", p.run.ID())
 	l.running.Go(p.keep)
 	return p, nil

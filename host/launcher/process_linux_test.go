@@ -263,6 +263,7 @@ func TestKilledHost(t *testing.T) {
 		{"orderly plugin", "", script{}, false, 2 * time.Second},
 		{"server that ignores the end of input", "", script{Child: true}, false, 2 * time.Second},
 		{"plugin that ignores its lifeline", "no lifeline", script{Child: true}, false, 2 * time.Second},
+		{"server in a session of its own", "no lifeline", script{Child: true, Apart: true}, false, 2 * time.Second},
 		{"frozen plugin", "", script{Child: true}, true, 2 * time.Second},
 	} {
 		t.Run(c.name, func(t *testing.T) {

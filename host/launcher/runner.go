@@ -15,6 +15,8 @@ import (
 
 	"github.com/hashicorp/go-hclog"
 	"github.com/hashicorp/go-plugin/runner"
+
+	"github.com/hermes-host/hermes-host/internal/orphan"
 )
 
 // This file is one plugin process as go-plugin sees it, through its RunnerFunc.
@@ -31,6 +33,7 @@ type run struct {
 	name  string
 	level hclog.Level
 	guard *guard
+	home  *orphan.Home
 	spec  []string // go-plugin's part of the environment
 
 	lifeline *os.File // the host's end
@@ -54,8 +57,8 @@ var _ runner.Runner = (*run)(nil)
 // something else holds the pipes open.
 const pipeGrace = 250 * time.Millisecond
 
-func newRun(exe *executable, name string, level hclog.Level, g *guard) *run {
-	return &run{exe: exe, name: name, level: level, guard: g, done: make(chan struct{})}
+func newRun(exe *executable, name string, level hclog.Level, g *guard, home *orphan.Home) *run {
+	return &run{exe: exe, name: name, level: level, guard: g, home: home, done: make(chan struct{})}
 }
 
 // attach is go-plugin's RunnerFunc. Of the command it brings only the
@@ -104,7 +107,7 @@ func (r *run) start(ctx context.Context) error {
 		ends.closeHost()
 		return gone("plugin %s: it was not started: %v", r.exe.path, context.Canceled)
 	}
-	if err := cmd.Start(); err != nil {
+	if err := r.home.Start(cmd); err != nil {
 		ends.closeHost()
 		return startError(r.exe.path, err)
 	}
@@ -144,7 +147,7 @@ func (r *run) reap(cmd *exec.Cmd) {
 	r.swept = true
 	killGroup(r.pid)
 	r.guard.remove(r.pid)
-	_ = cmd.Wait() // its only errors are the exit, which is in ProcessState
+	_ = r.home.Wait(cmd) // its only errors are the exit, which is in ProcessState
 	r.exit = cmd.ProcessState
 	r.mu.Unlock()
 	r.lifeline.Close()

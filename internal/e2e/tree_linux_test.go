@@ -3,6 +3,7 @@ package e2e
 import (
 	"fmt"
 	"os"
+	"os/exec"
 	"path/filepath"
 	"strconv"
 	"strings"
@@ -22,17 +23,30 @@ var sleepers atomic.Int64
 func (s *scripted) nested(settings string) (block string, helpers func() []process) {
 	// The fraction tells this helper from all others.
 	mark := fmt.Sprintf("1000.%d%04d", os.Getpid(), sleepers.Add(1))
-	block = fmt.Sprintf(`
+	block = s.below("sleep "+mark+" &", settings)
+	return block, func() []process { return running(s.t, "sleep "+mark) }
+}
+
+// daemon is a block of a server that starts a daemon, which leaves the process
+// group, the session and its parent. daemons finds it.
+func (s *scripted) daemon(settings string) (block string, daemons func() []process) {
+	mark := fmt.Sprintf("1000.%d%04d", os.Getpid(), sleepers.Add(1))
+	block = s.below("setsid sh -c 'sleep "+mark+" &' </dev/null >/dev/null 2>&1;", settings)
+	return block, func() []process { return running(s.t, "sleep "+mark) }
+}
+
+// below is a block of a server below a shell, which runs a script first.
+func (s *scripted) below(script, settings string) string {
+	return fmt.Sprintf(`
 server "target" {
 %s
   transport "stdio" {
     command = "sh"
-    args    = ["-c", "sleep %s & %s; exit $?"]
+    args    = ["-c", %q]
     env     = { %s = %q, %s = "stdio" }
   }
 }
-`, settings, mark, self(s.t), scriptEnv, s.url, scriptKind)
-	return block, func() []process { return running(s.t, "sleep "+mark) }
+`, settings, script+" "+self(s.t)+"; exit $?", scriptEnv, s.url, scriptKind)
 }
 
 // running returns the processes of the machine with a text in their command
@@ -103,12 +117,72 @@ func TestNoTreeIsLeft(t *testing.T) {
 	}
 }
 
+// TestNoDaemonIsLeft: nor does what has made a session of its own stay, whoever
+// is killed.
+func TestNoDaemonIsLeft(t *testing.T) {
+	t.Parallel()
+	if _, err := exec.LookPath("setsid"); err != nil {
+		t.Skip("no setsid here")
+	}
+	for _, c := range []struct {
+		name string
+		end  func(*testing.T, *world)
+		back bool // the server comes back
+	}{
+		{"the server is killed", func(_ *testing.T, w *world) { w.server.kill() }, true},
+		{"the plugin is killed", func(t *testing.T, w *world) { w.find(t, "hermes-transport-stdio").kill(t) }, true},
+		{"an operator reconnects", func(_ *testing.T, w *world) { w.operator("reconnect", "target") }, true},
+		{"the host is killed", killHost, false},
+		{"the host is killed while the plugin is stopped", func(t *testing.T, w *world) {
+			plugin := w.find(t, "hermes-transport-stdio")
+			if err := unix.PidfdSendSignal(plugin.fd, unix.SIGSTOP, nil, 0); err != nil {
+				t.Fatal(err)
+			}
+			killHost(t, w)
+		}, false},
+	} {
+		t.Run(c.name, func(t *testing.T) {
+			t.Parallel()
+			w := &world{server: startScripted(t, "stdio")}
+			block, daemons := w.server.daemon(numbers{}.String())
+			w.runningHost = run(t, block, "target")
+			old := daemons()
+			if len(old) != 1 {
+				t.Fatalf("%d daemons run, want 1", len(old))
+			}
+			from := w.mark()
+			c.end(t, w)
+			if !c.back {
+				allEnded(t, old, 10*time.Second)
+				return
+			}
+			w.awaitState(from, "target", "ready")
+			allEnded(t, old, 10*time.Second)
+			if code := w.stop(); code != 0 {
+				t.Errorf("exit code %d, want 0", code)
+			}
+			if now := daemons(); len(now) != 0 {
+				t.Errorf("left behind after the end: %v", now)
+			}
+		})
+	}
+}
+
+func killHost(t *testing.T, w *world) {
+	if err := w.cmd.Process.Kill(); err != nil {
+		t.Fatal(err)
+	}
+}
+
 // TestFailedStartsLeaveNothing: attempts that fail leave nothing either.
 func TestFailedStartsLeaveNothing(t *testing.T) {
 	t.Parallel()
 	server := startScripted(t, "stdio")
 	server.set(down)
 	block, helpers := server.nested(numbers{budget: 5}.String())
+	if _, err := exec.LookPath("setsid"); err == nil {
+		block, helpers = server.daemon(numbers{budget: 5}.String())
+	}
 	host := run(t, block)
 	host.awaitState(0, "target", "parked")
 	if begun, _, _ := server.counts(); begun != 5 {

@@ -24,6 +24,9 @@ const Version = 1
 // Name is what the transport service is called within a plugin set.
 const Name = "transport"
 
+// FeatureNoOrphans is explained in package shared.
+const FeatureNoOrphans = "no-orphans"
+
 // The environment that the launcher sets for a plugin.
 const (
 	// EnvLifeline tells the plugin that a file is its lifeline: end of file

@@ -14,6 +14,7 @@ func plugin() shared.Plugin[config] {
 	return shared.Plugin[config]{
 		Kind:         "http",
 		Version:      version.String(),
+		Features:     []string{shared.FeatureNoOrphans}, // it starts no processes
 		MultiSession: true,
 		Discover:     shared.DiscoverFirst,
 		Validate:     validate,

@@ -14,6 +14,7 @@ func plugin() shared.Plugin[config] {
 	return shared.Plugin[config]{
 		Kind:         "sse",
 		Version:      version.String(),
+		Features:     []string{shared.FeatureNoOrphans}, // it starts no processes
 		MultiSession: true,
 		Discover:     shared.DiscoverNever, // 2026-07-28 has no binding to this transport
 		Validate:     validate,

@@ -11,6 +11,7 @@ import (
 	"syscall"
 	"time"
 
+	"github.com/hermes-host/hermes-host/internal/orphan"
 	"github.com/hermes-host/hermes-host/shared"
 )
 
@@ -27,6 +28,7 @@ const (
 // child is a server's process and the plugin's ends of its pipes. One
 // goroutine waits for it, one drains its stderr.
 type child struct {
+	home   *orphan.Home
 	cmd    *exec.Cmd
 	stdin  *os.File
 	stdout *os.File
@@ -38,12 +40,12 @@ type child struct {
 }
 
 // start starts the process that c describes.
-func start(c config, s shared.Session) (*child, error) {
+func start(c config, s shared.Session, home *orphan.Home) (*child, error) {
 	file, end := c.resolve()
 	if end != nil {
 		return nil, end
 	}
-	p := &child{exited: make(chan struct{}), drained: make(chan struct{})}
+	p := &child{home: home, exited: make(chan struct{}), drained: make(chan struct{})}
 	var theirs, ours []*os.File
 	failed := func(err error) (*child, error) {
 		for _, f := range append(theirs, ours...) {
@@ -74,7 +76,7 @@ func start(c config, s shared.Session) (*child, error) {
 		Stdout: theirs[1],
 		Stderr: theirs[2],
 	}
-	if err := p.cmd.Start(); err != nil {
+	if err := home.Start(p.cmd); err != nil {
 		return failed(startError(file, err))
 	}
 	for _, f := range theirs {
@@ -102,7 +104,7 @@ func startError(file string, err error) error {
 
 // wait reaps the process and ends what depends on it.
 func (p *child) wait() {
-	_ = p.cmd.Wait() // ProcessState says more
+	_ = p.home.Wait(p.cmd) // ProcessState says more
 	close(p.exited)
 	_ = p.stdin.Close() // ends a write that blocks though nobody will read
 	time.AfterFunc(heldGrace, func() {

@@ -6,19 +6,29 @@
 package main
 
 import (
+	"github.com/hermes-host/hermes-host/internal/orphan"
 	"github.com/hermes-host/hermes-host/internal/version"
 	"github.com/hermes-host/hermes-host/shared"
 )
 
-func main() { shared.Serve(transport()) }
+func main() {
+	// Without a home, where the system has none, the process group is all that
+	// is known of a server's descendants.
+	home, _ := orphan.Adopt()
+	shared.Serve(transport(home))
+}
 
-func transport() shared.Plugin[config] {
-	var p starter
-	return shared.Plugin[config]{
+func transport(home *orphan.Home) shared.Plugin[config] {
+	p := starter{home: home}
+	plugin := shared.Plugin[config]{
 		Kind:     "stdio",
 		Version:  version.String(),
 		Discover: shared.DiscoverFallback,
 		Validate: validate,
 		Dial:     p.dial,
 	}
+	if home != nil {
+		plugin.Features = []string{shared.FeatureNoOrphans}
+	}
+	return plugin
 }

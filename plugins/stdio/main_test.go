@@ -71,6 +71,12 @@ func serve(crimes string) {
 				panic(err)
 			}
 			fmt.Fprintln(os.Stderr, "grandchild", c.Process.Pid)
+		case "daemon": // it leaves the process group, the session and its parent
+			pid, err := exec.Command("setsid", "sh", "-c", "sleep "+arg+" </dev/null >/dev/null 2>&1 & echo $!").Output()
+			if err != nil {
+				panic(err)
+			}
+			fmt.Fprintf(os.Stderr, "daemon %s", pid)
 		case "stubborn": // ignores the end of input and SIGTERM
 			signal.Ignore(syscall.SIGTERM)
 			deaf = true

@@ -12,6 +12,7 @@ import (
 
 	"github.com/hashicorp/go-hclog"
 
+	"github.com/hermes-host/hermes-host/internal/orphan"
 	"github.com/hermes-host/hermes-host/shared"
 	"github.com/hermes-host/hermes-host/shared/transportpb"
 )
@@ -31,14 +32,18 @@ const (
 )
 
 // starter starts processes, and knows how many it has.
-type starter struct{ live atomic.Int32 }
+type starter struct {
+	home *orphan.Home // nil: there is none
+	live atomic.Int32
+}
 
 func (p *starter) dial(_ context.Context, s shared.Session, c config) (shared.Conn, error) {
-	proc, err := start(c, s)
+	p.live.Add(1) // before there is a process, so that no other server's end takes it for its own
+	proc, err := start(c, s, p.home)
 	if err != nil {
+		p.live.Add(-1)
 		return nil, err
 	}
-	p.live.Add(1)
 	s.Logger.Debug("started the server's process", "pid", proc.cmd.Process.Pid)
 	lines := shared.NewLineConn(proc.stdout, proc.stdin, shared.LineOptions{
 		MaxMessageBytes: s.MaxMessageBytes,
@@ -142,57 +147,27 @@ func (c *conn) exits(ctx context.Context, d time.Duration) bool {
 	return false
 }
 
-func (c *conn) signal(sig syscall.Signal, family []int) {
+func (c *conn) signal(sig syscall.Signal, family []orphan.Process) {
 	if err := c.proc.cmd.Process.Signal(sig); err != nil && !errors.Is(err, os.ErrProcessDone) {
 		_ = c.proc.cmd.Process.Kill() // a system without that signal
 	}
-	for _, pid := range family {
-		signalPid(pid, sig)
+	for _, p := range family {
+		signalPid(p.PID, sig)
 	}
 }
 
 // sweep ends what the server has left behind.
-func (c *conn) sweep(ctx context.Context, family []int) {
+func (c *conn) sweep(ctx context.Context, family []orphan.Process) {
 	left := c.survivors(family)
 	if len(left) == 0 {
 		return
 	}
-	for _, pid := range left {
-		signalPid(pid, syscall.SIGTERM)
+	for _, p := range left {
+		signalPid(p.PID, syscall.SIGTERM)
 	}
 	select {
 	case <-time.After(orphanGrace):
 	case <-ctx.Done():
 	}
-	// Again, for what was forked in between.
-	for range 3 {
-		left = c.survivors(left)
-		if len(left) == 0 {
-			return
-		}
-		for _, pid := range left {
-			signalPid(pid, syscall.SIGKILL)
-		}
-	}
-}
-
-// survivors returns the processes that belong to the server and still run.
-// Where the plugin leads a process group that is this server's alone, these
-// are all others in it; else those of family that are still in the group.
-func (c *conn) survivors(family []int) []int {
-	group := groupMembers()
-	if leadsGroup() && c.owner.live.Load() == 1 {
-		return group
-	}
-	in := map[int]bool{}
-	for _, pid := range group {
-		in[pid] = true
-	}
-	var left []int
-	for _, pid := range family {
-		if in[pid] {
-			left = append(left, pid)
-		}
-	}
-	return left
+	c.kill(c.survivors(left))
 }

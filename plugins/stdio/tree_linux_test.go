@@ -24,10 +24,11 @@ func alive(pid int) bool {
 	return rest != "" && rest[0] != 'Z' && rest[0] != 'X'
 }
 
-// grandchild returns the pid that the server has told on stderr.
-func grandchild(t *testing.T, s *plugintest.Session) int {
+// descendant returns the pid that the server has told on stderr, of its
+// "grandchild" or its "daemon".
+func descendant(t *testing.T, s *plugintest.Session, which string) int {
 	t.Helper()
-	pid, err := strconv.Atoi(s.AwaitLog("grandchild "))
+	pid, err := strconv.Atoi(s.AwaitLog(which + " "))
 	if err != nil {
 		t.Fatal(err)
 	}
@@ -46,7 +47,7 @@ func serverPid(t *testing.T, s *plugintest.Session) int {
 // A grandchild that holds every pipe must not hide the server's death.
 func TestHeldPipes(t *testing.T) {
 	s := open(t, launch(t), "grandchild=1000")
-	held := grandchild(t, s)
+	held := descendant(t, s, "grandchild")
 	pid := serverPid(t, s)
 	began := time.Now()
 	if err := syscall.Kill(pid, syscall.SIGKILL); err != nil {
@@ -72,6 +73,12 @@ func TestTreeIsGone(t *testing.T) {
 	}{
 		{"close", "grandchild=1000", func(_ *plugintest.Process, s *plugintest.Session) { s.CloseSession(); s.AwaitEnd() }},
 		{"stubborn", "grandchild=1000 stubborn", func(_ *plugintest.Process, s *plugintest.Session) { s.CloseSession(); s.AwaitEnd() }},
+		{"daemon", "daemon=1000", func(_ *plugintest.Process, s *plugintest.Session) { s.CloseSession(); s.AwaitEnd() }},
+		{"daemon of a killed server", "daemon=1000", func(_ *plugintest.Process, s *plugintest.Session) {
+			_ = syscall.Kill(serverPid(t, s), syscall.SIGKILL)
+			s.AwaitEnd()
+		}},
+		{"daemon and lifeline", "daemon=1000 stubborn", func(p *plugintest.Process, s *plugintest.Session) { p.CutLifeline(); <-p.Exited() }},
 		{"stop", "grandchild=1000 stubborn", func(p *plugintest.Process, s *plugintest.Session) {
 			_, _ = p.Stop(t.Context(), &transportpb.StopRequest{}) // the exit is what counts
 			<-p.Exited()
@@ -89,16 +96,44 @@ func TestTreeIsGone(t *testing.T) {
 			if s.Init == nil {
 				t.Fatal(s.AwaitEnd())
 			}
-			held, pid := grandchild(t, s), serverPid(t, s)
+			which, _, _ := strings.Cut(c.crimes, "=")
+			held, pid := descendant(t, s, which), serverPid(t, s)
 			began := time.Now()
 			c.end(p, s)
 			if took := time.Since(began); took > 10*time.Second {
 				t.Errorf("the end took %v", took)
 			}
 			if alive(held) || alive(pid) {
-				t.Errorf("left behind: grandchild %v, server %v", alive(held), alive(pid))
+				t.Errorf("left behind: descendant %v, server %v", alive(held), alive(pid))
 			}
 		})
+	}
+}
+
+// One process of the plugin may look after several servers. The end of one must
+// leave the others' processes alone, and the end of the last leaves nothing.
+func TestTreesOfSeveral(t *testing.T) {
+	p := launch(t)
+	first, second := open(t, p, "daemon=1000"), open(t, p, "grandchild=1000 daemon=1001")
+	if first.Init == nil || second.Init == nil {
+		t.Fatal("no session")
+	}
+	orphan := descendant(t, first, "daemon")
+	child, other := descendant(t, second, "grandchild"), descendant(t, second, "daemon")
+	pid := serverPid(t, second)
+	first.CloseSession()
+	first.AwaitEnd()
+	for _, one := range []int{child, other, pid} {
+		if !alive(one) {
+			t.Error("the end of a server took processes of another along")
+		}
+	}
+	second.CloseSession()
+	second.AwaitEnd()
+	for _, one := range []int{orphan, child, other, pid} {
+		if alive(one) {
+			t.Errorf("process %d is left behind", one)
+		}
 	}
 }
 

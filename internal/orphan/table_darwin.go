@@ -1,4 +1,4 @@
-package main
+package orphan
 
 import (
 	"syscall"
@@ -8,16 +8,16 @@ import (
 
 const zombie = 5 // SZOMB in sys/proc.h
 
-// processGroup lists the plugin's process group, zombies left out.
-func processGroup() []process {
+// Table lists this process's group, zombies left out.
+func Table() []Process {
 	table, err := unix.SysctlKinfoProcSlice("kern.proc.pgrp", syscall.Getpgrp())
 	if err != nil {
 		return nil
 	}
-	var all []process
+	var all []Process
 	for _, k := range table {
 		if k.Proc.P_stat != zombie {
-			all = append(all, process{pid: int(k.Proc.P_pid), parent: int(k.Eproc.Ppid)})
+			all = append(all, Process{PID: int(k.Proc.P_pid), Parent: int(k.Eproc.Ppid), Group: syscall.Getpgrp()})
 		}
 	}
 	return all
