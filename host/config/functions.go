@@ -70,10 +70,26 @@ var pure = map[string]function.Function{
 	"zipmap":       stdlib.ZipmapFunc,
 }
 
+// growth are the bounds of those whose result can be much larger than their
+// arguments.
+var growth = map[string]func([]cty.Value) error{
+	"format":       formats,
+	"formatlist":   formats,
+	"join":         joins,
+	"regexreplace": matches,
+	"replace":      replaces,
+}
+
 // functions returns the table for one file. Relative paths are relative to
 // dir; lookup reads the environment; what is secret is remembered.
 func functions(dir string, lookup func(string) (string, bool), s *secrets) map[string]function.Function {
 	table := maps.Clone(pure)
+	for name, f := range table {
+		if name == "try" || name == "can" {
+			continue // they take expressions, not values
+		}
+		table[name] = bounded(f, growth[name])
+	}
 	maps.Copy(table, scopeFunctions(dir, lookup, s))
 	return table
 }
