@@ -5,7 +5,6 @@ import (
 	"maps"
 	"regexp"
 	"slices"
-	"strconv"
 	"strings"
 	"sync"
 	"unicode/utf8"
@@ -41,17 +40,24 @@ const (
 type secrets struct {
 	mu    sync.Mutex
 	texts map[string]bool
+	whole []string          // those of at least longSecret
 	long  *strings.Replacer // nil: both are to be built
 	short *regexp.Regexp    // nil: none
 }
 
-// add remembers a text, and its trimmed and quoted forms.
+// add remembers a text, in all its forms.
 func (s *secrets) add(text string) {
 	s.mu.Lock()
+	known := s.texts[text]
+	s.mu.Unlock()
+	if known {
+		return
+	}
+	all := distinctForms(text)
+	s.mu.Lock()
 	defer s.mu.Unlock()
-	quoted := strconv.Quote(text)
-	for _, t := range []string{text, strings.TrimSpace(text), quoted[1 : len(quoted)-1]} {
-		if len(t) < shortSecret || len(t) > hugeSecret || s.texts[t] || !utf8.ValidString(t) {
+	for _, t := range all {
+		if s.texts[t] || !utf8.ValidString(t) {
 			continue
 		}
 		if s.texts == nil {
@@ -82,9 +88,12 @@ func (s *secrets) redact(text string) string {
 	if s.long == nil {
 		s.compile()
 	}
-	long, short := s.long, s.short
+	long, short, whole := s.long, s.short, s.whole
 	s.mu.Unlock()
 	text = long.Replace(text)
+	if strings.Contains(text, cut) {
+		text = hidePieces(text, whole)
+	}
 	if short != nil {
 		text = short.ReplaceAllString(text, hidden)
 	}
@@ -97,15 +106,16 @@ func (s *secrets) compile() {
 	texts := slices.SortedFunc(maps.Keys(s.texts), func(a, b string) int {
 		return cmp.Or(len(b)-len(a), strings.Compare(a, b))
 	})
-	var pairs, words []string
+	var pairs, whole, words []string
 	for _, t := range texts {
 		if len(t) >= longSecret {
 			pairs = append(pairs, t, hidden)
+			whole = append(whole, t)
 		} else {
 			words = append(words, edge(t[0])+regexp.QuoteMeta(t)+edge(t[len(t)-1]))
 		}
 	}
-	s.long, s.short = strings.NewReplacer(pairs...), nil
+	s.long, s.short, s.whole = strings.NewReplacer(pairs...), nil, whole
 	if len(words) > 0 {
 		s.short = regexp.MustCompile(strings.Join(words, "|"))
 	}

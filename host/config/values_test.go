@@ -1,6 +1,7 @@
 package config
 
 import (
+	"encoding/base64"
 	"strings"
 	"testing"
 	"time"
@@ -126,5 +127,41 @@ func TestRedact(t *testing.T) {
 	var none *secrets
 	if none.redact("tok") != "tok" {
 		t.Error("a nil set redacts")
+	}
+}
+
+// A secret is recognised in whatever form it comes back.
+func TestRedactForms(t *testing.T) {
+	s := &secrets{}
+	key := "-----BEGIN KEY-----\nMIIEvQIBADANBgkqhkiG9w0BAQEFAASC\n-----END KEY-----\n"
+	for _, text := range []string{"p@ss w/rd<&>\"é", "Basic bWU6aHVudGVyMg==", "Bearer abcdef123", key} {
+		s.add(text)
+	}
+	for in, leak := range map[string]string{
+		"https://h/?t=p%40ss+w%2Frd%3C%26%3E%22%C3%A9&x":                                      "ss+w",
+		"https://h/p@ss%20w%2Frd%3C&%3E%22%C3%A9/x":                                           "ss%20",
+		"https://me:p%40ss%20w%2Frd%3C&%3E%22%C3%A9@h/":                                       "ss%20",
+		"https://h/?t=p%40ss+w%2frd%3c%26%3e%22%c3%a9":                                        "ss+w",
+		`{"t":"p@ss w/rd\u003c\u0026\u003e\"é"}`:                                              "p@ss",
+		`{"t":"p@ss w/rd<&>\"é"}`:                                                             "p@ss",
+		`{"t":"p@ss w/rd<&>\"\u00e9"}`:                                                        "p@ss",
+		"login as me with hunter2 failed":                                                     "hunter2",
+		"header bWU6aHVudGVyMg== is wrong":                                                    "aHVudGVy",
+		"no such token: abcdef123.":                                                           "abcdef",
+		"line 2: MIIEvQIBADANBgkqhkiG9w0BAQEFAASC":                                            "MIIE",
+		"a line that ends with p@ss w…":                                                       "p@ss",
+		"…/rd<&>\"é is how it goes on":                                                        "rd<&>",
+		"Basic " + base64.StdEncoding.EncodeToString([]byte("somebody:p@ss w/rd<&>\"é")):      "HNzIHcvcm",
+		"Basic " + base64.StdEncoding.EncodeToString([]byte("someone:p@ss w/rd<&>\"é:x")):     "c3Mgdy9y",
+		"Basic " + base64.RawURLEncoding.EncodeToString([]byte("some:p@ss w/rd<&>\"é, more")): "BzcyB3L3",
+	} {
+		if got := s.redact(in); strings.Contains(got, leak) || !strings.Contains(got, hidden) {
+			t.Errorf("redact(%q) = %q", in, got)
+		}
+	}
+	for _, plain := range []string{"Basic and Bearer are schemes", "cut off here…", "…and here", "somebody"} {
+		if got := s.redact(plain); got != plain {
+			t.Errorf("redact(%q) = %q", plain, got)
+		}
 	}
 }

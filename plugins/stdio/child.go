@@ -16,7 +16,7 @@ import (
 )
 
 const (
-	stderrLine = 8 << 10 // longer lines are passed on in pieces
+	stderrLine = 8<<10 - 16 // longer lines are passed on in pieces, which with their marks are no longer than the kit's limit
 	tailLines  = 20
 	tailBytes  = 4 << 10
 
@@ -113,13 +113,23 @@ func (p *child) wait() {
 	})
 }
 
+// cut marks where a line was cut. The host looks there for pieces of secrets.
+const cut = "…"
+
 // drain passes on stderr line by line until it ends.
 func (p *child) drain(line func(string)) {
 	defer close(p.drained)
 	r := bufio.NewReaderSize(p.stderr, stderrLine)
+	inside := "" // cut, if the next piece goes on with a line
 	for {
 		text, err := r.ReadSlice('\n')
+		before := inside
+		inside = ""
+		if errors.Is(err, bufio.ErrBufferFull) {
+			inside = cut
+		}
 		if s := strings.TrimRight(string(text), "\r\n"); s != "" {
+			s = before + s + inside
 			p.tail.add(s)
 			line(s)
 		}
@@ -149,7 +159,7 @@ type tail struct {
 
 func (t *tail) add(line string) {
 	if len(line) > tailBytes/4 {
-		line = line[:tailBytes/4] + "…"
+		line = line[:tailBytes/4] + cut
 	}
 	t.lines = append(t.lines, line)
 	t.bytes += len(line)

@@ -117,8 +117,9 @@ func (c config) resolve() (string, *shared.EndError) {
 
 // hint recognises a command line in the place of a command.
 func (c config) hint() string {
-	if first, _, ok := strings.Cut(strings.TrimSpace(c.Command), " "); ok && len(c.Args) == 0 {
-		return fmt.Sprintf("; if %q is the program, the rest belongs in args", first)
+	if strings.Contains(strings.TrimSpace(c.Command), " ") && len(c.Args) == 0 {
+		// Without the word itself: the host knows a secret only as a whole.
+		return "; if the program is the first word of that, the rest belongs in args"
 	}
 	if runtime.GOOS != "windows" && strings.HasPrefix(c.Command, "~") {
 		return `; "~" is not expanded here`
