@@ -145,11 +145,11 @@ func TestListsThatGoWrong(t *testing.T) {
 	feed(t, c, "s", tools("kept"))
 	boom := session.Failuref(false, "boom")
 	for name, f := range map[string]*fake{
-		"tools/list: boom":        {fail: map[string]error{"tools/list": boom}},
-		"prompts/list: boom":      {fail: map[string]error{"prompts/list": boom}},
-		`"tools" is not an array`: {pages: map[string][]string{"tools/list": {`{"tools":{}}`}}},
-		"the result is unusable":  {pages: map[string][]string{"tools/list": {`[]}`}}},
-		`listing what server "s"`: {fail: map[string]error{"resources/templates/list": boom}},
+		"tools/list: boom":               {fail: map[string]error{"tools/list": boom}},
+		"prompts/list: boom":             {fail: map[string]error{"prompts/list": boom}},
+		`"tools" is not an array`:        {pages: map[string][]string{"tools/list": {`{"tools":{}}`}}},
+		"the result is unusable":         {pages: map[string][]string{"tools/list": {`[]}`}}},
+		"resources/templates/list: boom": {fail: map[string]error{"resources/templates/list": boom}},
 	} {
 		err := h.List(t.Context(), f, supervisor.AllLists)
 		if err == nil || !strings.Contains(err.Error(), name) {

@@ -67,7 +67,7 @@ func (h *Handle) List(ctx context.Context, s session.Session, which supervisor.L
 		err = partial.Err
 	}
 	if err != nil {
-		return fmt.Errorf("listing what server %q offers: %w", h.server, err)
+		return err // it names the method; the caller knows what for
 	}
 	defer h.settle()
 	known := h.c.update(h.server, func(o *offer) bool {
@@ -84,7 +84,7 @@ func (h *Handle) List(ctx context.Context, s session.Session, which supervisor.L
 		return true
 	})
 	if !known {
-		return fmt.Errorf("listing what server %q offers: it is no longer configured", h.server)
+		return fmt.Errorf("server %q is no longer configured", h.server)
 	}
 	if partial.Err != nil {
 		return &partial

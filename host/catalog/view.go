@@ -317,3 +317,14 @@ func (v *View) Infos(yield func(server string, info session.Info) bool) {
 		}
 	}
 }
+
+// Prefix returns what the names of a server's tools and prompts begin with here,
+// "" if they are its own.
+func (v *View) Prefix(server string) string {
+	for _, o := range v.offers {
+		if o.cfg.Name == server && o.cfg.prefix != "" && v.naming == Prefixed {
+			return o.cfg.prefix + separator
+		}
+	}
+	return ""
+}

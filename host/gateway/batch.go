@@ -23,7 +23,7 @@ func (g *Gateway) legacyBatch(w http.ResponseWriter, r *http.Request, name strin
 		writeError(w, http.StatusBadRequest, nil, e)
 		return
 	}
-	all, err := rawjson.Elements(body)
+	all, err := rawjson.Elements(jsonrpc.TrimMark(body))
 	if err != nil {
 		writeError(w, http.StatusBadRequest, nil, parseError(err))
 		return
@@ -33,13 +33,28 @@ func (g *Gateway) legacyBatch(w http.ResponseWriter, r *http.Request, name strin
 		return
 	}
 	defer s.release()
-	if s.version != version20250326 || len(all) == 0 || len(all) > maxBatch {
-		writeError(w, http.StatusBadRequest, nil, jsonrpc.Errorf(jsonrpc.CodeInvalidRequest,
-			"batches of 1 to %d messages are part of protocol version %s only; this session has %s", maxBatch, version20250326, s.version))
+	if e := checkBatch(s.version, len(all)); e != nil {
+		writeError(w, http.StatusBadRequest, nil, e)
 		return
 	}
 	x := &exchange{g: g, w: w, conn: r.Context(), accept: a, s: s, batch: true}
 	g.runBatch(x, all)
+}
+
+// checkBatch says what is wrong with a batch of n messages in a session of a
+// version, "" before there is one.
+func checkBatch(version string, n int) *jsonrpc.Error {
+	switch {
+	case version == "":
+		return jsonrpc.Errorf(jsonrpc.CodeInvalidRequest, "a batch cannot come before the session is initialized")
+	case version != version20250326:
+		return jsonrpc.Errorf(jsonrpc.CodeInvalidRequest, "batches are part of protocol version %s only; this session has %s", version20250326, version)
+	case n == 0:
+		return jsonrpc.Errorf(jsonrpc.CodeInvalidRequest, "the batch is empty; it must have at least one message")
+	case n > maxBatch:
+		return jsonrpc.Errorf(jsonrpc.CodeInvalidRequest, "the batch has %d messages, and %d at most are taken; send several batches", n, maxBatch)
+	}
+	return nil
 }
 
 // runBatch takes the messages of a batch, in their order as far as they are no

@@ -161,13 +161,19 @@ func (c *stdioConn) line(text []byte) {
 		c.message(&m)
 		return
 	}
-	all, err := rawjson.Elements(text)
+	all, err := rawjson.Elements(jsonrpc.TrimMark(text))
+	if err != nil {
+		c.out.add(&jsonrpc.Message{Error: parseError(err)})
+		return
+	}
+	version := ""
 	c.mu.Lock()
-	known := c.session != nil && c.session.version == version20250326
+	if c.session != nil {
+		version = c.session.version
+	}
 	c.mu.Unlock()
-	if err != nil || !known || len(all) == 0 || len(all) > maxBatch {
-		c.out.add(&jsonrpc.Message{Error: jsonrpc.Errorf(jsonrpc.CodeInvalidRequest,
-			"batches of 1 to %d messages are part of protocol version %s only", maxBatch, version20250326)})
+	if e := checkBatch(version, len(all)); e != nil {
+		c.out.add(&jsonrpc.Message{Error: e})
 		return
 	}
 	// Answers to a batch may come one by one here: nothing else tells apart

@@ -166,7 +166,11 @@ func (e *endpoint) describe(view *catalog.View) Description {
 		if part == "" {
 			continue
 		}
-		part = "# " + server + "\n\n" + cut(part, maxOfOne)
+		part = cut(part, maxOfOne)
+		if prefix := view.Prefix(server); prefix != "" {
+			part = "Here the names of its tools and prompts begin with `" + prefix + "`.\n\n" + part
+		}
+		part = "# " + server + "\n\n" + part
 		if text.Len() > 0 {
 			part = "\n\n" + part
 		}

@@ -169,7 +169,7 @@ func TestDescribe(t *testing.T) {
 	b.info.Instructions = strings.Repeat("é", maxOfOne)
 	w := newWorld(t, a, b)
 	all := w.endpoint("").Describe()
-	if !strings.HasPrefix(all.Instructions, "# a\n\nUse a.\n\n# b\n\né") || len(all.Instructions) > maxOfOne+100 || !json.Valid(all.Capabilities) {
+	if !strings.HasPrefix(all.Instructions, "# a\n\nHere the names of its tools and prompts begin with `a__`.\n\nUse a.\n\n# b\n\nHere") || len(all.Instructions) > maxOfOne+250 || !json.Valid(all.Capabilities) {
 		t.Errorf("aggregate: %.100s", all.Instructions)
 	}
 	one := w.endpoint("a").Describe()
