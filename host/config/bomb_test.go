@@ -56,3 +56,29 @@ func TestFunctionsThatGrow(t *testing.T) {
 		}
 	}
 }
+
+// For expressions within each other are bounded together.
+func TestForExpressionsThatGrow(t *testing.T) {
+	for expr, fits := range map[string]bool{
+		`[for a in local.l : [for b in local.l : [for c in local.l : "${a}${b}${c}"]]]`: false,
+		`[for a in local.l : [for b in local.l : "${a}${b}"]]`:                          false,
+		`{ for a in local.l : a => local.m... }`:                                        false,
+		`[for a in split(",", local.m) : [for b in split(",", local.m) : 1]]`:           false,
+		`[for a in local.l : upper(a) if a != "x"]`:                                     true,
+		`{ for a in local.s : a => [for b in local.s : "${a}-${b}"] }`:                  true,
+		`[for a in local.o : [for b in a.l : b]]`:                                       true,
+	} {
+		text := fmt.Sprintf(`locals {
+  k = %q
+  m = %q
+  l = split(",", local.k)
+  s = ["a", "b", "c"]
+  o = [{ l = local.l }, { l = local.s }]
+  it = %s
+}`, strings.Repeat("x,", 2000), strings.Repeat("x,", 200_000), expr)
+		_, diags := Parse([]byte(text), "for.hcl", Options{})
+		if got := diags.String(); strings.Contains(got, "Value too large") == fits || fits && diags.HasErrors() {
+			t.Errorf("%s: got %.300s", expr, got)
+		}
+	}
+}

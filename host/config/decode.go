@@ -78,7 +78,7 @@ func touchesSecret(expr hcl.Expression, ctx *hcl.EvalContext) bool {
 // nothing to go on with: an error, reported here or where the unknown value
 // came from.
 func (d *decoder) value(expr hcl.Expression) (cty.Value, bool) {
-	if !d.references(expr) || !d.fits(expr) {
+	if !d.references(expr) || !d.fits(expr) || !d.turns(expr) {
 		return cty.DynamicVal, false
 	}
 	v, diags := expr.Value(d.ctx)

@@ -73,8 +73,9 @@ func (s *scope) decoder() *decoder {
 }
 
 // Load reads the file at path: native HCL, or JSON if its name ends in
-// ".json". The File is nil if there are errors. All that is wrong is reported
-// together.
+// ".json". The File is nil if there are errors. All that is wrong with the
+// syntax is reported together, and if that is right all that is wrong outside
+// the transport blocks.
 func Load(path string, opts Options) (*File, Diagnostics) {
 	text, err := readFile(path, maxConfig)
 	if err != nil {
