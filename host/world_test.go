@@ -43,12 +43,17 @@ type settings struct {
 	Mark   string `hcl:"mark" doc:"What the server says it is."`
 	Secret string `hcl:"secret,optional" sensitive:"true" doc:"Never to be seen."`
 	Broken bool   `hcl:"broken,optional" default:"false" doc:"It can't be reached."`
+	Learns bool   `hcl:"learns,optional" default:"false" doc:"Sessions tell later ones of themselves."`
 	Gate   string `hcl:"gate,optional" default:"" doc:"Connecting waits until this address has accepted and closed a connection."`
 }
 
 var plugin = shared.Plugin[settings]{
 	Kind: "test", Version: "1", MultiSession: true, Discover: shared.DiscoverNever,
-	Transport: func(ctx context.Context, _ shared.Session, s settings) (mcp.Transport, error) {
+	Transport: func(ctx context.Context, about shared.Session, s settings) (mcp.Transport, error) {
+		if s.Learns {
+			about.Advise(fmt.Sprintf("remembered %q; %s", about.Remembered(), s.Secret))
+			about.Remember("much")
+		}
 		if s.Broken {
 			return nil, &shared.EndError{Class: transportpb.SessionEnd_CLASS_CONFIG, Message: "broken by " + s.Secret}
 		}

@@ -25,8 +25,8 @@ func statusCommand() *cobra.Command {
 		Short: "Show the state of a running host and its servers",
 		Long: `Shows the servers of a running host: the state of each, since when and why, the
 attempts left before it parks, when the next attempt is, its circuit breaker,
-sessions (up now / so far), calls (total / failed / in flight), tools, and the
-latest error. With a name it shows all that is known of one server, such as
+sessions (up now / so far), calls (total / failed / in flight), tools, the latest
+error, and what should be changed in its configuration. With a name it shows all that is known of one server, such as
 entries that are not served and why.
 
 With -w it stays and shows every change; with -w -o json as one object a line.`,

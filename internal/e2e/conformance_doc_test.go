@@ -22,7 +22,7 @@ That server speaks both eras, but behaves differently in each. For 2026-07-28 it
 is started with ` + "`-stateless`" + `, or asked for that version with
 ` + "`protocol = \"2026-07-28\"`" + ` over stdio. For the older revisions it keeps sessions.
 
-The last column is the same server over stdio with one configuration for all
+The last columns are the same server over stdio with one configuration for all
 revisions: ` + "`protocol = \"2026-07-28\"` and `session = \"client\"`" + `. Clients of 2026-07-28
 use its shared session, and the others have one of their own, in their version.
 
@@ -45,13 +45,13 @@ const conformanceNotes = `
 `
 
 // columns are the ways to the server, and from the suite to the host.
-var columns = []string{"stdio /everything", "stdio ", "http /everything", "http ", "one configuration /everything"}
+var columns = []string{"stdio /everything", "stdio ", "http /everything", "http ", "one configuration /everything", "one configuration "}
 
 // document renders the verdicts.
 func (s *suite) document() string {
 	var b strings.Builder
 	b.WriteString(conformanceIntro)
-	titles := []string{"stdio, /mcp/everything", "stdio, /mcp", "http, /mcp/everything", "http, /mcp", "one configuration, /mcp/everything"}
+	titles := []string{"stdio, /mcp/everything", "stdio, /mcp", "http, /mcp/everything", "http, /mcp", "one configuration, /mcp/everything", "one configuration, /mcp"}
 	for _, revision := range revisions {
 		s.table(&b, asServer, revision, columns, titles)
 	}

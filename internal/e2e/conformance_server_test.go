@@ -19,15 +19,14 @@ type way struct {
 	http      bool
 	settings  string // the server's in the host
 	revisions []string
-	endpoints []string
 }
 
 var ways = []way{
-	{"stdio, sessions", false, "", revisions[:2], endpoints},
-	{"stdio, stateless", false, newerFirst, revisions[2:], endpoints},
-	{"http, sessions", true, "", revisions[:2], endpoints},
-	{"http, stateless", true, "", revisions[2:], endpoints},
-	{"one configuration", false, newerFirst + "  session = \"client\"\n", revisions, endpoints[:1]},
+	{"stdio, sessions", false, "", revisions[:2]},
+	{"stdio, stateless", false, newerFirst, revisions[2:]},
+	{"http, sessions", true, "", revisions[:2]},
+	{"http, stateless", true, "", revisions[2:]},
+	{"one configuration", false, newerFirst + "  session = \"client\"\n", revisions},
 }
 
 const newerFirst = "  protocol = \"2026-07-28\"\n"
@@ -44,7 +43,7 @@ func (s *suite) judgeServers(t *testing.T) {
 	for _, w := range ways {
 		t.Run(strings.ReplaceAll(w.name, ", ", "/"), func(t *testing.T) {
 			t.Parallel()
-			for _, endpoint := range w.endpoints {
+			for _, endpoint := range endpoints {
 				host := run(t, w.config(t), "everything") // the suite changes what the server offers
 				for _, revision := range w.revisions {
 					t.Run(revision+" at mcp"+endpoint, func(t *testing.T) { s.judgeServer(t, host, w, endpoint, revision) })

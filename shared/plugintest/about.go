@@ -72,3 +72,29 @@ func validate(t *testing.T, s Suite) {
 		}
 	}
 }
+
+// learnt: what the host has kept for a plugin may be of another version of it,
+// and what it asks for may be more than the plugin knows. Neither keeps a
+// session from coming about, and what comes of it is within bounds.
+func learnt(t *testing.T, s Suite) {
+	p := s.start(t)
+	for _, open := range []*transportpb.OpenSession{
+		{Learnt: []byte("\x00{not for you")},
+		{Learnt: []byte(`{"begin":"initialize","versions":["2024-11-05"],"conn":"?"}`)},
+		{ClientVersion: "2025-06-18"},
+		{ClientVersion: "2999-12-31"},
+	} {
+		session := s.session(t, p, open)
+		if n := len(session.Init.Learnt); n > maxLearnt {
+			t.Errorf("learnt %d bytes, and %d is the limit", n, maxLearnt)
+		}
+		if r := session.Tool("echo", `{"value":1}`); r.GetResult() == nil {
+			t.Errorf("no answer with %v: %v", open, r)
+		}
+		session.CloseSession()
+		session.AwaitEnd()
+	}
+}
+
+// maxLearnt is what the host keeps of SessionInit.learnt, in bytes.
+const maxLearnt = 4 << 10

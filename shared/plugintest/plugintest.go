@@ -60,6 +60,7 @@ func Run(t *testing.T, s Suite) {
 		{"Describe", describe, false},
 		{"Validate", validate, false},
 		{"Init", initialise, false},
+		{"Learnt", learnt, false},
 		{"Fidelity", fidelity, false},
 		{"Errors", rpcErrors, false},
 		{"Order", order, false},
