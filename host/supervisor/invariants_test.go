@@ -685,6 +685,31 @@ func TestReplayThatIsNotSent(t *testing.T) {
 	}
 }
 
+// TestReplayRefusedAsTheCallerLeaves: nor is it if the caller gives up just when
+// the second sending is refused, before it is known whether the session goes on.
+// The refusal is true of the second sending alone: the first may have been
+// carried out.
+func TestReplayRefusedAsTheCallerLeaves(t *testing.T) {
+	ctx, leave := context.WithCancel(context.Background())
+	defer leave()
+	seen := 0
+	w := &world{call: func(_ context.Context, f *fake, _ session.Request) (session.Reply, error) {
+		if seen++; seen == 1 {
+			f.die(gone("killed"))
+			return session.Reply{}, session.Failuref(false, "end of stream")
+		}
+		time.AfterFunc(linger/2, leave)
+		return session.Reply{}, session.Failuref(true, "connection refused")
+	}}
+	scene(t, w, nil, func(r *rig) {
+		_, err := r.s.Call(ctx, request, CallOptions{Idempotent: true})
+		want[*OutcomeUnknownError](t, err)
+		if seen != 2 || ctx.Err() == nil {
+			t.Fatalf("%d sendings; the caller: %v", seen, ctx.Err())
+		}
+	})
+}
+
 // TestReplayOnTheSameSession: a request that never left, on a session that a
 // check then finds healthy, is sent again on it.
 func TestReplayOnTheSameSession(t *testing.T) {

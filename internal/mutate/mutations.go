@@ -117,6 +117,8 @@ var mutations = []mutation{
 		"lostUnsent: {breaker.Neutral, always}", "lostUnsent: {breaker.Neutral, never}"},
 	{"the error of a second sending hides that the first may have been carried out", call,
 		"end.unsent() && !errors.As", "!errors.As"},
+	{"so does the refusal of a second sending as the caller gives up", call,
+		"gaveUp := ctx.Err() != nil && errors.Is(again, context.Cause(ctx))", "gaveUp := ctx.Err() != nil"},
 	{"a caller who gives up counts as a failure", outcome,
 		"cancelled:  {breaker.Neutral, never}", "cancelled:  {breaker.Failure, never}"},
 	{"a refusal for want of authorization counts as a failure", outcome,
