@@ -67,6 +67,7 @@ type timing struct {
 	describe    time.Duration // for Describe and Validate to answer
 	healthEvery time.Duration // between health checks of a process
 	healthWait  time.Duration // for a health check to answer; two misses kill
+	hung        time.Duration // for a health check to answer while something is to end
 	stop        time.Duration // for Stop to close all sessions
 	term        time.Duration // from SIGTERM to SIGKILL
 	kill        time.Duration // for go-plugin's own shutdown
@@ -84,6 +85,7 @@ func (t timing) withDefaults() timing {
 	set(&t.describe, 5*time.Second)
 	set(&t.healthEvery, 15*time.Second)
 	set(&t.healthWait, 5*time.Second)
+	set(&t.hung, 3*time.Second)
 	set(&t.stop, 5*time.Second)
 	set(&t.term, time.Second)
 	set(&t.kill, 3*time.Second)

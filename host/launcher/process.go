@@ -39,6 +39,7 @@ type process struct {
 	patience time.Duration // what the first stop allows for Stop; set before stopping is closed
 	gone     chan struct{} // closed when nothing is left of it
 	verdict  atomic.Pointer[string]
+	hung     atomic.Bool // the latest health check was not answered while something was to end
 
 	// Guarded by launcher.mu; see pool.go, and tidy.go for the last.
 	users int
@@ -213,7 +214,31 @@ func (p *process) answers() bool {
 	case codes.DeadlineExceeded, codes.Unavailable:
 		return false
 	}
+	p.hung.Store(false)
 	return true
+}
+
+// unlessHung returns a context for waiting for the plugin to end something. It
+// also ends when the plugin leaves a health check unanswered, which it answers
+// at once however long its servers take to end. The function that it returns
+// must be called, and waits.
+func (p *process) unlessHung(ctx context.Context) (context.Context, func()) {
+	ctx, cancel := context.WithCancel(ctx)
+	asked := make(chan struct{})
+	go func() {
+		defer close(asked)
+		check, stop := context.WithTimeout(ctx, p.launcher.timing.hung)
+		defer stop()
+		_, err := p.health.Check(check, &grpc_health_v1.HealthCheckRequest{Service: plugin.GRPCServiceName})
+		if status.Code(err) == codes.DeadlineExceeded && ctx.Err() == nil {
+			p.hung.Store(true)
+			cancel()
+		}
+	}()
+	return ctx, func() {
+		cancel()
+		<-asked
+	}
 }
 
 // whenOver calls f when the process ends or is to be stopped, unless the
@@ -266,11 +291,23 @@ func (p *process) stop(ctx context.Context) {
 }
 
 // bid asks the plugin to stop: by Stop, then by the end of its lifeline and
-// SIGTERM to its group. What remains is for discard.
+// SIGTERM to its group. One that is hung hears none of it and is killed. What
+// remains is for discard.
 func (p *process) bid() {
-	ctx, cancel := context.WithTimeout(context.Background(), p.patience)
-	defer cancel()
-	if _, err := p.rpc.Stop(ctx, &transportpb.StopRequest{}); err == nil {
+	if !p.hung.Load() {
+		ctx, cancel := context.WithTimeout(context.Background(), p.patience)
+		defer cancel()
+		ctx, done := p.unlessHung(ctx)
+		defer done()
+		if _, err := p.rpc.Stop(ctx, &transportpb.StopRequest{}); err == nil {
+			return
+		}
+	}
+	if p.hung.Load() {
+		why := fmt.Sprintf("it did not answer for %v when it was to end, and was killed", p.launcher.timing.hung)
+		p.condemn(why)
+		p.launcher.log.Warn("plugin is hung and is killed", "kind", p.kind, "pid", p.run.ID())
+		p.run.kill()
 		return
 	}
 	p.run.terminate()

@@ -161,6 +161,47 @@ func TestStopIsBounded(t *testing.T) {
 	}
 }
 
+// TestHungAndSlowAtTheEnd: a plugin that is stopped costs one health check,
+// however much time its sessions are given; one that is busy closing them gets
+// that time, although it is longer.
+func TestHungAndSlowAtTheEnd(t *testing.T) {
+	hung := func(q *timing) { q.hung, q.stop = 500*time.Millisecond, time.Minute }
+	for _, shared := range []bool{false, true} {
+		t.Run(fmt.Sprintf("stopped, shared=%v", shared), func(t *testing.T) {
+			w := newWorld(t, fakeCommand(""), hung)
+			config, _ := json.Marshal(script{Child: true})
+			isolate := !shared
+			s, err := w.Transport(Spec{Server: "x", Kind: "fake", Config: config, Isolate: &isolate}).Connect(t.Context(), &ear{})
+			if err != nil {
+				t.Fatal(err)
+			}
+			plugin, child := w.pids(s)
+			pulses := []pulse{feel(t, plugin), feel(t, child)}
+			if err := syscall.Kill(plugin, syscall.SIGSTOP); err != nil {
+				t.Fatal(err)
+			}
+			began := time.Now()
+			w.closeWithin(s, time.Minute)
+			w.Close(context.Background())
+			if d := time.Since(began); d > 3*time.Second {
+				t.Errorf("it took %v", d)
+			}
+			for _, p := range pulses {
+				p.deadWithin(time.Second)
+			}
+		})
+	}
+	t.Run("slow", func(t *testing.T) {
+		w := newWorld(t, fakeCommand("hang in close"), hung)
+		s := w.connect(script{})
+		began := time.Now()
+		w.closeWithin(s, 3*time.Second)
+		if d := time.Since(began); d < 2*time.Second {
+			t.Errorf("a plugin that answers was given %v of 3s", d)
+		}
+	})
+}
+
 func TestCloseStopsAllInParallelAndTheSecondAtOnce(t *testing.T) {
 	w := newWorld(t, fakeCommand("hang in stop"), func(q *timing) { q.stop, q.term = time.Minute, time.Minute })
 	var pulses []pulse

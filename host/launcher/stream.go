@@ -261,13 +261,15 @@ func (s *stream) End() *session.End {
 }
 
 // Close asks the plugin to end the session, waits for that, and leaves the
-// process.
+// process. A plugin that hangs is not waited for.
 func (s *stream) Close(ctx context.Context) {
 	if !s.closing.Swap(true) {
 		s.enqueue(ctx, outgoing{frame: &transportpb.HostFrame{Frame: &transportpb.HostFrame_Close{Close: &transportpb.CloseSession{}}}})
 	}
 	patience, stop := s.untilStop(ctx)
 	defer stop()
+	patience, over := s.process.unlessHung(patience)
+	defer over()
 	select {
 	case <-s.done:
 	case <-patience.Done():
