@@ -31,6 +31,7 @@ type member struct {
 	advised atomic.Pointer[string]
 	sup     *supervisor.Supervisor
 	tap     *tap
+	teller  *teller
 	cancel  context.CancelCauseFunc
 	done    chan struct{} // closed when the supervisor has returned
 
@@ -63,7 +64,8 @@ func (h *Host) member(file *config.File, cfg *config.Config, s config.Server) *m
 	sc.Transport = &transport{m: m}
 	sc.Handler = ear{m, h.relay.HandlerOf(s.Name, m)}
 	sc.Lister = m.tap
-	sc.OnTransition = m.transition
+	m.teller = &teller{h: h, cfg: cfg}
+	sc.OnTransition, sc.OnAttempt = m.transition, m.teller.tell
 	m.sup = supervisor.New(sc)
 	if !s.Enabled {
 		m.settle.Do(func() { close(m.settled) })
@@ -108,7 +110,7 @@ func (m *member) transition(t supervisor.Transition) {
 	if t.To == supervisor.Ready || t.To == supervisor.Parked || t.To == supervisor.Stopped {
 		m.settle.Do(func() { close(m.settled) })
 	}
-	m.h.record(m.cfg, t)
+	m.teller.tell(t)
 }
 
 // advice says what a person should change in the configuration, though it

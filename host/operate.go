@@ -146,6 +146,22 @@ func (m *member) status(c catalog.Status) admin.Server {
 // with their names; an *[admin.Error] says that nothing was done. It
 // implements [admin.Host].
 func (h *Host) Reconnect(by string, servers ...string) ([]string, error) {
+	return h.instruct(servers, func(s *supervisor.Supervisor) { s.Reconnect(by) })
+}
+
+// instruct gives an order to the supervisors of servers, of all that are enabled
+// if none is named: to that of the session that clients share, and to those of
+// clients' own sessions. It returns the names.
+func (h *Host) instruct(servers []string, give func(*supervisor.Supervisor)) ([]string, error) {
+	names, err := h.instructShared(servers, give)
+	for _, name := range names { // not under h.mu
+		h.scopes.order(name, give)
+	}
+	return names, err
+}
+
+// instructShared is the part of instruct for sessions that are shared.
+func (h *Host) instructShared(servers []string, give func(*supervisor.Supervisor)) ([]string, error) {
 	h.mu.RLock()
 	defer h.mu.RUnlock()
 	if h.stopped {
@@ -166,7 +182,7 @@ func (h *Host) Reconnect(by string, servers ...string) ([]string, error) {
 		}
 	}
 	for _, name := range names {
-		h.members[name].sup.Reconnect(by)
+		give(h.members[name].sup)
 	}
 	return names, nil
 }
@@ -175,16 +191,8 @@ func (h *Host) Reconnect(by string, servers ...string) ([]string, error) {
 // whoever by names. An *[admin.Error] says that nothing was done. It
 // implements [admin.Host].
 func (h *Host) Park(by, server string) error {
-	h.mu.RLock()
-	defer h.mu.RUnlock()
-	if h.stopped {
-		return stopping()
-	}
-	if err := h.orderable(server); err != nil {
-		return err
-	}
-	h.members[server].sup.Park("parked by " + by)
-	return nil
+	_, err := h.instruct([]string{server}, func(s *supervisor.Supervisor) { s.Park("parked by " + by) })
+	return err
 }
 
 // orderable returns why a server can't be ordered about. The caller holds h.mu.

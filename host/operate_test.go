@@ -67,15 +67,53 @@ func TestOperator(t *testing.T) {
 	}
 }
 
-// TestJoin lets a client in over the admin socket: it shares the servers with
-// those that come over HTTP, and hears when the host ends.
-func TestJoin(t *testing.T) {
-	w := start(t, false, block("s", "s", "", ""))
-	other := w.client()
+// TestOrdersReachClientsSessions: an operator's orders for a server are also for
+// the sessions that clients have for themselves, and for those to come.
+func TestOrdersReachClientsSessions(t *testing.T) {
+	w := start(t, false, block("s", "s", "", "session = \"client\""))
 	c, err := admin.Shared(t.Context(), w.path)
 	if err != nil {
 		t.Fatal(err)
 	}
+	first, _ := w.join(c, "2025-11-25")
+	a := first.mark("s")
+	if b := first.mark("s"); a != b {
+		t.Fatalf("one client, two sessions: %s and %s", a, b)
+	}
+	if _, err := c.Reconnect(t.Context(), "s"); err != nil {
+		t.Fatal(err)
+	}
+	w.await("the session in place of the first", func() bool { return first.mark("s") != a })
+	w.await("both sessions", func() bool { s := w.status("s"); return s.State == "ready" && s.Sessions == 2 })
+
+	if err := c.Park(t.Context(), "s"); err != nil {
+		t.Fatal(err)
+	}
+	w.await("the park of both", func() bool { s := w.status("s"); return s.State == "parked" && s.Sessions == 0 })
+	second, _ := w.join(c, "2025-11-25")
+	for _, who := range []*client{first, second} {
+		res, err := who.CallTool(t.Context(), &mcp.CallToolParams{Name: "s__mark"})
+		if err == nil && !res.IsError {
+			t.Error("a call was answered by a server that an operator has parked")
+		}
+	}
+	if s := w.status("s"); s.Sessions != 0 {
+		t.Errorf("%d sessions with a parked server", s.Sessions)
+	}
+	if _, err := c.Reconnect(t.Context(), "s"); err != nil {
+		t.Fatal(err)
+	}
+	w.await("the shared session", func() bool { return w.status("s").State == "ready" })
+	if a, b := first.mark("s"), second.mark("s"); a == b {
+		t.Errorf("two clients, one session: %s", a)
+	}
+}
+
+// join lets a client in over the admin socket, with a protocol of its own or
+// the newest. What it returns besides tells how its connection ended.
+func (w *world) join(c *admin.Client, protocol string) (*client, <-chan error) {
+	t := w.t
+	t.Helper()
 	joint, err := c.Join(t.Context())
 	if err != nil {
 		t.Fatal(err)
@@ -89,11 +127,23 @@ func TestJoin(t *testing.T) {
 		in.Close()
 	}()
 	session, err := mcp.NewClient(&mcp.Implementation{Name: "test", Version: "1"}, nil).
-		Connect(t.Context(), &mcp.IOTransport{Reader: clientIn, Writer: clientOut}, nil)
+		Connect(t.Context(), &mcp.IOTransport{Reader: clientIn, Writer: clientOut}, &mcp.ClientSessionOptions{ProtocolVersion: protocol})
 	if err != nil {
 		t.Fatal(err)
 	}
-	joined := &client{ClientSession: session, t: t}
+	return &client{ClientSession: session, t: t}, piped
+}
+
+// TestJoin lets a client in over the admin socket: it shares the servers with
+// those that come over HTTP, and hears when the host ends.
+func TestJoin(t *testing.T) {
+	w := start(t, false, block("s", "s", "", ""))
+	other := w.client()
+	c, err := admin.Shared(t.Context(), w.path)
+	if err != nil {
+		t.Fatal(err)
+	}
+	joined, piped := w.join(c, "")
 	if a, b := joined.mark("s"), other.mark("s"); a != b {
 		t.Errorf("the joined client has %q, the other %q", a, b)
 	}
@@ -104,5 +154,5 @@ func TestJoin(t *testing.T) {
 	if err := <-piped; err != admin.ErrHostGone {
 		t.Errorf("the host stopped: %v", err)
 	}
-	_ = session.Close() // its connection has gone
+	_ = joined.Close() // its connection has gone
 }

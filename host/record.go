@@ -21,19 +21,47 @@ func (h *Host) Events() *admin.Feed[admin.Event] { return h.events }
 // [hclog.InterceptLogger], and else none.
 func (h *Host) Logs() *admin.Feed[admin.Line] { return h.logs }
 
-// record keeps a transition. It does not block.
-func (h *Host) record(cfg *config.Config, t supervisor.Transition) {
+// A teller makes events of what a member's supervisor tells, from the
+// supervisor's goroutine. A server that is away for weeks is one event for each
+// reason: that it is tried again, and fails as it did before, is counted, and
+// told with the next event that is news.
+type teller struct {
+	h    *Host
+	cfg  *config.Config
+	held *supervisor.Transition // a revival that is no news unless it leads to some
+	same int                    // failures that were not told
+}
+
+// tell keeps a transition, or a failed attempt. It does not block.
+func (l *teller) tell(t supervisor.Transition) {
+	switch {
+	case t.Repeated && t.From == supervisor.Parked:
+		l.held = &t
+	case t.Repeated:
+		l.held = nil
+		l.same++
+	default:
+		if l.held != nil {
+			l.add(*l.held)
+			l.held = nil
+		}
+		l.add(t)
+	}
+}
+
+func (l *teller) add(t supervisor.Transition) {
 	e := admin.Event{
 		At: t.At, Server: t.Server, From: t.From.String(), To: t.To.String(),
-		Reason: cfg.Redact(t.Reason), Generation: t.Generation, Attempt: t.Attempt,
+		Reason: l.cfg.Redact(t.Reason), Generation: t.Generation, Attempt: t.Attempt, Repeated: l.same,
 	}
+	l.same = 0
 	if t.Cause != nil {
-		e.Error = cfg.Redact(t.Cause.Message)
+		e.Error = l.cfg.Redact(t.Cause.Message)
 	}
 	if !t.Next.IsZero() {
 		e.Next = &t.Next
 	}
-	h.events.Add(func(seq uint64) admin.Event { e.Seq = seq; return e })
+	l.h.events.Add(func(seq uint64) admin.Event { e.Seq = seq; return e })
 }
 
 // note keeps an event of the host itself.

@@ -21,8 +21,8 @@ func (h *Host) lookup(server string, c relay.Client) (relay.Server, bool) {
 		if m == nil {
 			return nil, false
 		}
-		if c == nil || !m.server.Load().Enabled {
-			return m, true
+		if c == nil || !m.server.Load().Enabled || m.sup.Ordered() {
+			return m, true // which says why, if there is no session
 		}
 		srv, ok := h.scopes.get(server, c, m.own(c))
 		if !ok {

@@ -160,6 +160,15 @@ func (p *scopes) drop(server string, patience time.Duration, why error) {
 	delete(p.by, server)
 }
 
+// order gives an operator's order to all sessions with a server.
+func (p *scopes) order(server string, give func(*supervisor.Supervisor)) {
+	p.mu.Lock()
+	defer p.mu.Unlock()
+	for _, o := range p.by[server] {
+		give(o.sup)
+	}
+}
+
 // close lets no more sessions begin. Those that there are end with life.
 func (p *scopes) close() {
 	p.mu.Lock()

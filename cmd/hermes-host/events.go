@@ -18,7 +18,9 @@ func eventsCommand() *cobra.Command {
 		Short: "Show how the servers of a running host have changed state",
 		Long: `Shows the latest changes of state that a running host keeps in memory, of one
 server or of all and the host itself: when, from what to what, why, and when the
-next attempt is planned. With -o json each event is an object on a line.`,
+next attempt is planned; and attempts to reach a server that failed for a new
+reason. Those that fail as earlier ones did are counted. With -o json each event
+is an object on a line.`,
 		Example: `  hermes-host events
   hermes-host events -f demo
   hermes-host events -f -o json`,
@@ -45,6 +47,8 @@ func textOfEvent(e admin.Event) string {
 	b.WriteString(e.At.Local().Format(timeFormat))
 	if e.Server == "" {
 		fmt.Fprintf(&b, " host: %s", plain(e.Reason))
+	} else if e.From == e.To {
+		fmt.Fprintf(&b, " %s: %s: attempt %d failed: %s", e.Server, e.To, e.Attempt, plain(e.Reason))
 	} else {
 		fmt.Fprintf(&b, " %s: %s -> %s: %s", e.Server, e.From, e.To, plain(e.Reason))
 	}
@@ -53,6 +57,9 @@ func textOfEvent(e admin.Event) string {
 	}
 	if e.Next != nil {
 		fmt.Fprintf(&b, "; next attempt %s", ahead("in ", e.Next.Sub(e.At)))
+	}
+	if e.Repeated > 0 {
+		fmt.Fprintf(&b, "; before that, failures as earlier ones: %d", e.Repeated)
 	}
 	return b.String()
 }

@@ -104,6 +104,9 @@ func operateAt(t *testing.T, url, config string) string {
 		next := at.Add(2 * time.Second)
 		return admin.Event{Seq: seq, At: at, Server: "files", From: "ready", To: "reconnecting", Reason: "it died", Error: "exit 3", Next: &next}
 	})
+	o.events.Add(func(seq uint64) admin.Event {
+		return admin.Event{Seq: seq, At: at, Server: "files", From: "reconnecting", To: "reconnecting", Attempt: 1, Reason: "no such file", Error: "no such file", Repeated: 3}
+	})
 	o.logs.Add(func(seq uint64) admin.Line {
 		return admin.Line{Seq: seq, At: at, Level: "debug", Server: "files", Message: "the server's stderr", Fields: []admin.Field{{Key: "line", Value: "two words"}}}
 	})
@@ -161,7 +164,8 @@ func TestOperatorCommands(t *testing.T) {
 		{"completion bash", 0, []string{"__start_hermes-host"}},
 		{"validate nofile.hcl", 1, []string{"hermes-host: there is no configuration file nofile.hcl\n"}},
 		{"validate a.hcl -c b.hcl", 2, []string{"name one configuration file, once"}},
-		{"events", 0, []string{" files: ready -> reconnecting: it died (exit 3); next attempt in 2s\n"}},
+		{"events", 0, []string{" files: ready -> reconnecting: it died (exit 3); next attempt in 2s\n",
+			" files: reconnecting: attempt 1 failed: no such file; before that, failures as earlier ones: 3\n"}},
 		{"events tickets -o json", 0, nil},
 		{"events -n -1", 2, []string{"--last"}},
 		{"logs files", 0, []string{` [DEBUG] files: the server's stderr line="two words"` + "\n"}},

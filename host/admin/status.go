@@ -117,8 +117,9 @@ type Renamed struct {
 	Outer string `json:"outer"`
 }
 
-// An Event is one change of state: of a server, or of the host if Server is
-// empty.
+// An Event is one change of state, of a server, or of the host if Server is
+// empty; or an attempt that failed for a new reason and left the state as it
+// is.
 type Event struct {
 	Seq        uint64     `json:"seq"`
 	At         time.Time  `json:"at"`
@@ -130,6 +131,9 @@ type Event struct {
 	Generation uint64     `json:"generation,omitempty"`
 	Attempt    int        `json:"attempt,omitempty"` // failed ones in a row
 	Next       *time.Time `json:"next,omitempty"`
+	// Repeated counts failures since the server's last event that were as those
+	// told before.
+	Repeated int `json:"repeated,omitempty"`
 }
 
 // A Line is one line of the host's log.

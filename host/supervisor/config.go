@@ -30,6 +30,9 @@ type Config struct {
 	// OnTransition hears every change of state, in order, from Run's
 	// goroutine. It must not block and must not wait for the supervisor.
 	OnTransition func(Transition)
+	// OnAttempt hears, in the same way, of every failed attempt that leaves the
+	// state as it is: another will follow.
+	OnAttempt func(Transition)
 
 	// Breaker is the circuit breaker of calls. Its Lease defaults to a minute
 	// more than Timeouts.Call.
@@ -168,6 +171,9 @@ func (c Config) withDefaults() Config {
 	}
 	if c.OnTransition == nil {
 		c.OnTransition = func(Transition) {}
+	}
+	if c.OnAttempt == nil {
+		c.OnAttempt = func(Transition) {}
 	}
 	if c.Jitter == nil {
 		c.Jitter = rand.Float64

@@ -146,7 +146,10 @@ func (s *Supervisor) failed(end *session.End) {
 	default:
 		s.nextAt = time.Now().Add(wait)
 		s.publish()
-		s.log.attempt(s, end, wait)
+		t := s.transition(s.state, end.Message, end)
+		t.Repeated = !s.log.news(end.Message)
+		s.log.attempt(t)
+		s.cfg.OnAttempt(t)
 	}
 }
 

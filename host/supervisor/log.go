@@ -1,6 +1,7 @@
 package supervisor
 
 import (
+	"slices"
 	"time"
 
 	"github.com/hashicorp/go-hclog"
@@ -10,10 +11,26 @@ import (
 
 // A logger writes one line for each change of state and each new reason. A
 // server that is down for weeks says so once: attempts to revive it, and
-// attempts that fail as the last one did, are for the debug level.
+// attempts that fail as earlier ones did, are for the debug level.
 type logger struct {
 	hclog.Logger
-	failed string // the error of the attempt or park logged last
+	told []string // why attempts have failed and the server parked since it was ready; the latest
+}
+
+// toldReasons is how many reasons are remembered: servers that fail for one
+// reason and another in turn are no news either.
+const toldReasons = 4
+
+// news reports whether a reason is a new one, and remembers it.
+func (l *logger) news(reason string) bool {
+	if slices.Contains(l.told, reason) {
+		return false
+	}
+	if len(l.told) == toldReasons {
+		l.told = l.told[1:]
+	}
+	l.told = append(l.told, reason)
+	return true
 }
 
 // transition logs a change of state at the level of its meaning.
@@ -30,16 +47,10 @@ func (l *logger) transition(t Transition, ordered bool) {
 	}
 	level := hclog.Info
 	switch {
-	case t.To == Ready:
-		l.failed = ""
+	case t.Repeated, t.From == Parked && t.To == Reconnecting:
+		level = hclog.Debug
 	case t.To == Parked && !ordered:
 		level = hclog.Error
-		if l.failed == parkPrefix+t.Reason {
-			level = hclog.Debug
-		}
-		l.failed = parkPrefix + t.Reason
-	case t.From == Parked && t.To == Reconnecting:
-		level = hclog.Debug
 	case t.To == Reconnecting && t.Cause != nil:
 		level = hclog.Warn
 	}
@@ -49,15 +60,28 @@ func (l *logger) transition(t Transition, ordered bool) {
 // parkPrefix tells the reason of a park from that of an attempt.
 const parkPrefix = "parked: "
 
+// repeated reports whether a change of state tells nothing new. It is asked
+// once about each.
+func (l *logger) repeated(e event, reason string, cause *session.End) bool {
+	switch e {
+	case arrived:
+		l.told = nil
+	case wake:
+		return reason == reviving || reason == demanded
+	case giveUp:
+		return cause != nil && !l.news(parkPrefix+reason)
+	}
+	return false
+}
+
 // attempt logs a failed attempt that another will follow.
-func (l *logger) attempt(s *Supervisor, end *session.End, wait time.Duration) {
+func (l *logger) attempt(t Transition) {
 	level := hclog.Warn
-	if l.failed == end.Message {
+	if t.Repeated {
 		level = hclog.Debug
 	}
-	l.failed = end.Message
-	l.Log(level, "attempt failed", "state", s.state, "generation", s.gen, "attempt", s.pace.failed,
-		"next", wait.Round(time.Millisecond), "error", end.Message)
+	l.Log(level, "attempt failed", "state", t.To, "generation", t.Generation, "attempt", t.Attempt,
+		"next", until(t.Next), "error", t.Reason)
 }
 
 func until(t time.Time) time.Duration {

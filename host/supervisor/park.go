@@ -51,6 +51,12 @@ var remedies = [...]string{
 // String says what the server waits for.
 func (k ParkKind) String() string { return remedies[k] }
 
+// Ordered reports whether an operator has parked the server.
+func (s *Supervisor) Ordered() bool {
+	v := s.view.Load()
+	return v.state == Parked && v.parked.kind == ByOperator
+}
+
 // park is the present park, or the latest.
 type park struct {
 	kind   ParkKind
@@ -70,6 +76,12 @@ func (s *Supervisor) park(kind ParkKind, reason string, cause *session.End) {
 	s.fire(giveUp, reason, cause)
 	s.unlist()
 }
+
+// Why a server is tried again without anybody's order.
+const (
+	reviving = "revive timer"
+	demanded = "called while parked"
+)
 
 // rouse begins the way back from a park.
 func (s *Supervisor) rouse(reason string) {
@@ -96,14 +108,14 @@ func (m parkOrder) apply(s *Supervisor) {
 func (m demand) apply(s *Supervisor) {
 	if s.state == Parked && m.park == s.parked.number && !s.parked.kind.person() {
 		s.pace.once()
-		s.rouse("called while parked")
+		s.rouse(demanded)
 	}
 }
 
 // revive gives a parked server one attempt because its time has come.
 func (s *Supervisor) revive() {
 	s.pace.once()
-	s.rouse("revive timer")
+	s.rouse(reviving)
 }
 
 // unlist takes the server's entries out of the catalog, after a list worker

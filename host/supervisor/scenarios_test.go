@@ -170,12 +170,20 @@ func TestSpawnsOfTheImpossible(t *testing.T) {
 }
 
 // TestQuietLogs: a server that is down for a week says so once. Each change of
-// state, and each new reason, is one line.
+// state, and each new reason, is one line; reasons that take turns are not new.
+// What is told to others says so, too.
 func TestQuietLogs(t *testing.T) {
 	var out strings.Builder
+	var news []string
+	tell := func(tr Transition) {
+		if !tr.Repeated {
+			news = append(news, fmt.Sprintf("%s %s: %s", tr.From, tr.To, tr.Reason))
+		}
+	}
 	lines := func() (n int) { n = strings.Count(out.String(), "\n"); out.Reset(); return n }
 	scene(t, &world{dial: refuse("refused")}, func(c *Config) {
 		c.Logger = hclog.New(&hclog.LoggerOptions{Output: &out, Level: hclog.Info})
+		c.OnTransition, c.OnAttempt = tell, tell
 	}, func(r *rig) {
 		r.after(7 * 24 * time.Hour)
 		if text := out.String(); !strings.Contains(text, "server=x") || !strings.Contains(text, "refused") || !strings.Contains(text, "state=parked") {
@@ -189,10 +197,23 @@ func TestQuietLogs(t *testing.T) {
 		if n := lines(); n != 1 {
 			t.Fatalf("%d lines for a new reason, want 1", n)
 		}
+		r.set(func(w *world) {
+			w.dial = func(_ context.Context, n int) error { return gone([]string{"refused", "certificate expired"}[n%2]) }
+		})
+		r.after(7 * 24 * time.Hour)
+		if n := lines(); n != 0 {
+			t.Fatalf("%d lines for reasons that take turns, want 0", n)
+		}
 		r.set(func(w *world) { w.dial = nil })
 		r.after(time.Hour)
 		if n := lines(); n != 1 {
 			t.Fatalf("%d lines for the recovery, want 1", n)
+		}
+		if want := []string{
+			"connecting connecting: refused", "connecting parked: refused",
+			"reconnecting parked: certificate expired", "reconnecting ready: " + r.s.Status().Reason,
+		}; !slices.Equal(news, want) {
+			t.Errorf("told %q, want %q", news, want)
 		}
 	})
 }

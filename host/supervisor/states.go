@@ -51,7 +51,8 @@ var machine = [...]map[event]State{
 	Disabled:     {shutdown: Stopped},
 }
 
-// A Transition is one change of state.
+// A Transition is one change of state, or a failed attempt that leaves it as it
+// is: From and To are the same then.
 type Transition struct {
 	Server     string
 	From, To   State
@@ -61,6 +62,18 @@ type Transition struct {
 	Generation uint64       // of the latest session or attempt
 	Attempt    int          // failed attempts in a row
 	Next       time.Time    // the next attempt; zero if none is planned
+	// Repeated says that nothing is new: an attempt failed, or the server parked,
+	// for one of the latest reasons since it was ready, or a parked server is
+	// tried again without anybody's order.
+	Repeated bool
+}
+
+// transition describes a change to a state. It leaves Repeated to the caller.
+func (s *Supervisor) transition(to State, reason string, cause *session.End) Transition {
+	return Transition{
+		Server: s.cfg.Name, From: s.state, To: to, At: time.Now(), Reason: reason, Generation: s.gen,
+		Cause: cause, Attempt: s.pace.failed, Next: s.nextAt,
+	}
 }
 
 // fire moves the machine, publishes the new state and tells everybody. It
@@ -72,10 +85,8 @@ func (s *Supervisor) fire(e event, reason string, cause *session.End) bool {
 		s.log.Error("bug: event does not fit the state", "event", e, "state", s.state, "reason", reason)
 		return false
 	}
-	t := Transition{
-		Server: s.cfg.Name, From: s.state, To: to, At: time.Now(), Reason: reason, Generation: s.gen,
-		Cause: cause, Attempt: s.pace.failed, Next: s.nextAt,
-	}
+	t := s.transition(to, reason, cause)
+	t.Repeated = s.log.repeated(e, reason, cause)
 	s.state, s.since, s.reason = to, t.At, reason
 	s.publish()
 	s.log.transition(t, s.parked.kind == ByOperator)
