@@ -60,9 +60,9 @@ type Settings struct {
 	// Admin makes Run and RunStdio answer operators on a unix socket, as
 	// package admin describes.
 	Admin bool
-	// Load reads the configuration again, for [Host.Reload]; nil: it can't be
-	// reloaded.
-	Load func() (*config.File, config.Diagnostics)
+	// Load reads the configuration again, for [Host.Reload], or another file, for
+	// [Host.Preview], if path is not empty. Nil: it can't be reloaded.
+	Load func(path string) (*config.File, config.Diagnostics)
 	// Watch reloads the configuration when its file changes.
 	Watch bool
 }

@@ -29,6 +29,16 @@ import (
 // One reload runs at a time, others wait. When ctx ends before anything was
 // applied, nothing is.
 func (h *Host) Reload(ctx context.Context, by string, dryRun bool) (admin.Changes, error) {
+	return h.reload(ctx, by, dryRun, "")
+}
+
+// Preview says what a reload would change if the configuration were what is in
+// another file. It applies nothing.
+func (h *Host) Preview(ctx context.Context, path string) (admin.Changes, error) {
+	return h.reload(ctx, "", true, path)
+}
+
+func (h *Host) reload(ctx context.Context, by string, dryRun bool, path string) (admin.Changes, error) {
 	select {
 	case h.reloading <- struct{}{}:
 		defer func() { <-h.reloading }()
@@ -40,7 +50,7 @@ func (h *Host) Reload(ctx context.Context, by string, dryRun bool) (admin.Change
 	ctx, cancel := context.WithCancel(ctx)
 	defer cancel()
 	defer context.AfterFunc(h.life, cancel)()
-	p, err := h.plan(ctx)
+	p, err := h.plan(ctx, path)
 	if h.life.Err() != nil {
 		return admin.Changes{}, stopping()
 	}
@@ -63,8 +73,9 @@ func stopping() *admin.Error {
 	return &admin.Error{Code: admin.Stopping, Message: errStopped.Error()}
 }
 
-// plan reads and checks the configuration.
-func (h *Host) plan(ctx context.Context) (*plan, error) {
+// plan reads and checks the configuration, or what is in another file if path is
+// not empty.
+func (h *Host) plan(ctx context.Context, path string) (*plan, error) {
 	if h.settings.Load == nil {
 		return nil, &admin.Error{Code: admin.Unsupported, Message: "this host can't read its configuration again"}
 	}
@@ -77,7 +88,7 @@ func (h *Host) plan(ctx context.Context) (*plan, error) {
 	case running == nil:
 		return nil, &admin.Error{Code: admin.Unsupported, Message: "the host has not started yet"}
 	}
-	file, diags := h.settings.Load()
+	file, diags := h.settings.Load(path)
 	if file == nil || diags.HasErrors() {
 		return nil, wrong(diags)
 	}

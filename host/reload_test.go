@@ -7,6 +7,7 @@ import (
 	"io"
 	"net/http"
 	"os"
+	"path/filepath"
 	"slices"
 	"strings"
 	"testing"
@@ -198,6 +199,25 @@ func TestDryRun(t *testing.T) {
 		Live:     []string{"listen token"}, Restart: []string{"listen max_sessions"},
 	}); mustJSON(t, changes) != mustJSON(t, want) {
 		t.Errorf("the changes are %+v, want %+v", changes, want)
+	}
+	other := filepath.Join(t.TempDir(), "other.hcl")
+	if err := os.Link(w.path, other); err != nil {
+		t.Fatal(err)
+	}
+	admins, err := admin.Shared(t.Context(), w.path)
+	if err != nil {
+		t.Fatal(err)
+	}
+	// The other file is in another place, and the host's own is not looked at.
+	w.write("nonsense")
+	if preview, err := admins.Preview(t.Context(), other); err != nil || mustJSON(t, preview) != mustJSON(t, changes) {
+		t.Errorf("of another file the changes are %+v, %v; want the same", preview, err)
+	}
+	if _, err := admins.Preview(t.Context(), "other.hcl"); err == nil {
+		t.Error("a path that is relative to nobody knows what was taken")
+	}
+	if err := os.Rename(other, w.path); err != nil {
+		t.Fatal(err)
 	}
 	if got := c.mark("s"); got != session {
 		t.Errorf("the session was %q and is %q", session, got)

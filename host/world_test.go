@@ -1,6 +1,7 @@
 package host
 
 import (
+	"cmp"
 	"context"
 	"encoding/json"
 	"errors"
@@ -165,8 +166,10 @@ func begin(t *testing.T, watch bool, blocks ...string) *world {
 	t.Helper()
 	w := &world{t: t, path: filepath.Join(t.TempDir(), "config.hcl")}
 	w.write(blocks...)
-	load := func() (*config.File, config.Diagnostics) { return config.Load(w.path, config.Options{}) }
-	file, diags := load()
+	load := func(path string) (*config.File, config.Diagnostics) {
+		return config.Load(cmp.Or(path, w.path), config.Options{})
+	}
+	file, diags := load("")
 	if file == nil {
 		t.Fatal(diags)
 	}

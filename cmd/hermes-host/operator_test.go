@@ -7,7 +7,9 @@ import (
 	"io"
 	"os"
 	"path/filepath"
+	"slices"
 	"strings"
+	"sync/atomic"
 	"testing"
 	"time"
 
@@ -22,15 +24,28 @@ type operated struct {
 	logs   *admin.Feed[admin.Line]
 	status admin.Status
 	wrong  bool // its configuration, for dry runs too
+	woken  atomic.Bool
 }
 
-func (o *operated) Info() admin.Info                 { return o.status.Host }
-func (o *operated) Status() admin.Status             { return o.status }
+func (o *operated) Info() admin.Info { return o.status.Host }
+
+// Status says, once a reconnect was asked for, that it has been and gone.
+func (o *operated) Status() admin.Status {
+	s := o.status
+	if o.woken.Load() {
+		s.Servers = slices.Clone(s.Servers)
+		for i := range s.Servers {
+			s.Servers[i].Since = s.Servers[i].Since.Add(time.Second)
+		}
+	}
+	return s
+}
 func (o *operated) Events() *admin.Feed[admin.Event] { return o.events }
 func (o *operated) Logs() *admin.Feed[admin.Line]    { return o.logs }
 func (o *operated) Joinable() error                  { return nil }
 
 func (o *operated) Reconnect(_ string, servers ...string) ([]string, error) {
+	o.woken.Store(true)
 	if len(servers) == 0 {
 		return []string{"files", "tickets"}, nil
 	}
@@ -38,6 +53,10 @@ func (o *operated) Reconnect(_ string, servers ...string) ([]string, error) {
 }
 
 func (o *operated) Park(_, server string) error { return admin.Known(o.status, server) }
+
+func (o *operated) Preview(ctx context.Context, path string) (admin.Changes, error) {
+	return admin.Changes{DryRun: true, Added: []string{filepath.Base(path)}}, nil
+}
 
 func (o *operated) Reload(_ context.Context, _ string, dryRun bool) (admin.Changes, error) {
 	if !dryRun || o.wrong {
@@ -156,6 +175,10 @@ func TestOperatorCommands(t *testing.T) {
 			"- old: removed\n+ new: added\n~ files: new session (transport url, timeouts)\n~ tickets: lists only (tools)\n" +
 				"! listen address: needs a restart of the host\nnothing was applied: this was a dry run\n",
 		}},
+		{"reload --dry-run --file operator_test.go", 0, []string{"+ operator_test.go: added\nnothing was applied"}},
+		{"reload --dry-run --file none.hcl", 1, []string{"there is no configuration file none.hcl"}},
+		{"reload --file operator_test.go", 2, []string{"--file goes with --dry-run"}},
+		{"reload x.hcl", 2, []string{"another file is named with --dry-run --file"}},
 		{"park", 2, []string{"hermes-host: name the server\n"}},
 		{"help nix", 2, []string{`unknown command "nix"`}},
 		{"help park", 0, []string{"Ends the session of a server"}},
@@ -185,6 +208,25 @@ func TestOperatorCommands(t *testing.T) {
 		if tt.want == nil && out.Len() > 0 {
 			t.Errorf("%s printed %q", tt.args, out.String())
 		}
+	}
+}
+
+// TestReconnectWaits until each server is ready or parked again, and fails if
+// one is parked.
+func TestReconnectWaits(t *testing.T) {
+	for args, want := range map[string]struct {
+		code int
+		text string
+	}{
+		"reconnect --wait files": {0, "files: ready after 0s\n"},
+		"reconnect --wait --all": {exitError, "files: ready after 0s\ntickets: parked: refused[2J connection\nhermes-host: 1 of 2 servers are not ready\n"},
+	} {
+		t.Run(args, func(t *testing.T) {
+			operate(t)
+			if out := command(t, want.code, strings.Fields(args)...); out != want.text {
+				t.Errorf("printed %q, want %q", out, want.text)
+			}
+		})
 	}
 }
 

@@ -1,6 +1,7 @@
 package main
 
 import (
+	"cmp"
 	"context"
 	"errors"
 	"fmt"
@@ -35,12 +36,13 @@ func (s *source) read(stderr io.Writer, own bool) (file *config.File, path strin
 	if err != nil {
 		return nil, "", err
 	}
-	file, diags := load()
+	file, diags := load("")
 	return file, path, report(stderr, diags, diags.HasErrors())
 }
 
-// find finds the file and returns its path, and a function that reads it.
-func (s *source) find(own bool) (path string, load func() (*config.File, config.Diagnostics), err error) {
+// find finds the file and returns its path, and a function that reads it, or
+// another one in the same way if that is named.
+func (s *source) find(own bool) (path string, load func(other string) (*config.File, config.Diagnostics), err error) {
 	vars := map[string]string{}
 	for _, pair := range s.vars {
 		name, value, ok := strings.Cut(pair, "=")
@@ -53,8 +55,8 @@ func (s *source) find(own bool) (path string, load func() (*config.File, config.
 	if err != nil {
 		return "", nil, err
 	}
-	return path, func() (*config.File, config.Diagnostics) {
-		return config.Load(path, config.Options{Vars: vars, Version: version.String()})
+	return path, func(other string) (*config.File, config.Diagnostics) {
+		return config.Load(cmp.Or(other, path), config.Options{Vars: vars, Version: version.String()})
 	}, nil
 }
 
@@ -81,7 +83,7 @@ func (s *source) serve(cmd *cobra.Command, logs logFlags, own, watch bool, liste
 	if err != nil {
 		return err
 	}
-	file, diags := load()
+	file, diags := load("")
 	if err := report(cmd.ErrOrStderr(), diags, diags.HasErrors()); err != nil {
 		return err
 	}

@@ -5,6 +5,8 @@ import (
 	"errors"
 	"fmt"
 	"io"
+	"os"
+	"path/filepath"
 	"strings"
 	"time"
 
@@ -16,6 +18,7 @@ import (
 func reloadCommand() *cobra.Command {
 	var to operator
 	var dry bool
+	var file string
 	var output outputFormat
 	cmd := &cobra.Command{
 		Use:   "reload",
@@ -35,15 +38,38 @@ started with --watch=false).
 With -o json a failure is an object, too: its "error" has a code, a message, and
 the diagnostics.`,
 		Example: `  hermes-host reload --dry-run
+  hermes-host reload --dry-run --file new.hcl
   hermes-host reload`,
-		Args: arguments(cobra.NoArgs),
+		Args: arguments(func(_ *cobra.Command, args []string) error {
+			switch {
+			case len(args) > 0:
+				return fmt.Errorf("unexpected argument %q; another file is named with --dry-run --file", args[0])
+			case file != "" && !dry:
+				return errors.New("--file goes with --dry-run: a host reloads its own file")
+			}
+			return nil
+		}),
 		RunE: func(cmd *cobra.Command, _ []string) error {
+			if file != "" {
+				if _, err := os.Stat(file); err != nil {
+					return unreadable(file, err)
+				}
+				var err error
+				if file, err = filepath.Abs(file); err != nil {
+					return err
+				}
+			}
 			err := to.ask(cmd, func(ctx context.Context, c *admin.Client) error {
 				before, err := c.Status(ctx)
 				if err != nil {
 					return err
 				}
-				changes, err := c.Reload(ctx, dry)
+				var changes admin.Changes
+				if file == "" {
+					changes, err = c.Reload(ctx, dry)
+				} else {
+					changes, err = c.Preview(ctx, file)
+				}
 				if err != nil {
 					return err
 				}
@@ -65,6 +91,8 @@ the diagnostics.`,
 	to.flags(cmd)
 	output.flag(cmd)
 	cmd.Flags().BoolVar(&dry, "dry-run", false, "only say what would change")
+	cmd.Flags().StringVar(&file, "file", "", "with --dry-run: what would change if this were the configuration")
+	_ = cmd.MarkFlagFilename("file", "hcl", "json")
 	return cmd
 }
 

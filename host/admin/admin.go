@@ -11,7 +11,8 @@
 //	GET  /v1/logs?follow=1&after=n&server=x   a Line per line
 //	POST /v1/reconnect                  {"servers": [...]}; none: all
 //	POST /v1/park                       {"server": "x"}
-//	POST /v1/reload                     {"dryRun": true}
+//	POST /v1/reload                     {"dryRun": true, "file": "/a/b.hcl"}; a
+//	                                    file goes with dryRun alone
 //	GET  /v1/mcp                        Upgrade: the connection becomes an MCP
 //	                                    client's standard input and output
 //
@@ -45,6 +46,9 @@ type Host interface {
 	// Reload reads the configuration again and applies what is different, or
 	// with dryRun only says what that is. An *Error says why it was refused.
 	Reload(ctx context.Context, by string, dryRun bool) (Changes, error)
+	// Preview says what Reload would change if the configuration were what is in
+	// another file, whose path is absolute. It applies nothing.
+	Preview(ctx context.Context, path string) (Changes, error)
 	// Joinable returns nil if Join would serve at present, else an *Error.
 	Joinable() error
 	// Join serves an MCP client over a connection until either ends.

@@ -105,7 +105,13 @@ func (c *Client) Park(ctx context.Context, server string) error {
 // Reload makes the host read its configuration again, and returns when what
 // has changed is applied.
 func (c *Client) Reload(ctx context.Context, dryRun bool) (changes Changes, err error) {
-	return changes, c.ask(ctx, http.MethodPost, "/v1/reload", reloadRequest{dryRun}, &changes)
+	return changes, c.ask(ctx, http.MethodPost, "/v1/reload", reloadRequest{DryRun: dryRun}, &changes)
+}
+
+// Preview asks what a reload would change if the configuration were what is in
+// another file, whose path is absolute. Nothing is applied.
+func (c *Client) Preview(ctx context.Context, path string) (changes Changes, err error) {
+	return changes, c.ask(ctx, http.MethodPost, "/v1/reload", reloadRequest{DryRun: true, File: path}, &changes)
 }
 
 // send makes a request and returns the answer, if it is no refusal.

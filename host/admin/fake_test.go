@@ -87,6 +87,11 @@ func (f *fake) Reload(_ context.Context, by string, dryRun bool) (Changes, error
 	return f.reload(dryRun)
 }
 
+func (f *fake) Preview(_ context.Context, path string) (Changes, error) {
+	f.order("preview of %s", path)
+	return f.reload(true)
+}
+
 func (f *fake) Joinable() error { return f.refusal }
 
 // Join answers each line with the same in capitals, and "END" with its end.

@@ -11,6 +11,7 @@ import (
 	"net"
 	"net/http"
 	"os"
+	"path/filepath"
 	"slices"
 	"strconv"
 	"sync"
@@ -311,7 +312,16 @@ func (s *server) reload(w http.ResponseWriter, r *http.Request) error {
 	if err := read(r, &req); err != nil {
 		return err
 	}
-	changes, err := s.h.Reload(r.Context(), operator, req.DryRun)
+	var changes Changes
+	var err error
+	switch {
+	case req.File == "":
+		changes, err = s.h.Reload(r.Context(), operator, req.DryRun)
+	case !req.DryRun || !filepath.IsAbs(req.File):
+		err = &Error{Code: BadRequest, Message: "another file is for a dry run alone, and named by its absolute path"}
+	default:
+		changes, err = s.h.Preview(r.Context(), req.File)
+	}
 	if err != nil {
 		return err
 	}
@@ -329,7 +339,8 @@ type (
 		Server string `json:"server"`
 	}
 	reloadRequest struct {
-		DryRun bool `json:"dryRun"`
+		DryRun bool   `json:"dryRun"`
+		File   string `json:"file,omitempty"`
 	}
 )
 
