@@ -198,7 +198,7 @@ func (h *Host) apply(p *plan) error {
 		}
 		m := h.member(p.file, p.cfg, s)
 		if !s.Enabled {
-			m.tap.Withdraw()
+			m.turn.Withdraw()
 		}
 		h.members[s.Name] = m
 		m.start()
@@ -226,7 +226,7 @@ func trouble(m *member) string {
 	case supervisor.Parked:
 		return m.cfg.Redact("it is parked: " + s.Reason)
 	}
-	text := fmt.Sprintf("it is %s, and was not ready within %s", s.State, takeover)
+	text := fmt.Sprintf("it is %s, and was not ready within %s", s.State, comingUp)
 	if s.LastError != "" {
 		text += ": " + s.LastError
 	}

@@ -72,7 +72,7 @@ func (p *scopes) get(server string, c relay.Client, build ownBuilder) (relay.Ser
 		p: p, server: server, client: c.ID(), scope: p.scope(server, c), base: p.last << 40,
 		idle: make(chan struct{}), since: time.Now(),
 	}
-	o.ownSettings = build(ownEar{o, o.scope.Handler(o)}, o.scope.Lister(&ownLists{o: o}))
+	o.ownSettings = build(numbered{o.scope.Handler(o), o.base}, o.scope.Lister(&ownLists{o: o}))
 	if len(p.by[server]) >= o.maxSessions && !p.makeRoom(server) {
 		return crowded{server, o.maxSessions}, true
 	}
@@ -285,28 +285,6 @@ func (o *own) expire() {
 		return
 	}
 	o.p.end(o, errOwnIdle)
-}
-
-// ownEar marks what a session sends as its own.
-type ownEar struct {
-	o *own
-	session.Handler
-}
-
-// Notification implements [session.Handler].
-func (e ownEar) Notification(n session.Notification) {
-	if n.Related != 0 {
-		n.Related += e.o.base
-	}
-	e.Handler.Notification(n)
-}
-
-// Request implements [session.Handler].
-func (e ownEar) Request(q session.ServerRequest) {
-	if q.Related != 0 {
-		q.Related += e.o.base
-	}
-	e.Handler.Request(q)
 }
 
 // ownLists is the lister of a client's session. The lists that clients see are

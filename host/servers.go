@@ -15,9 +15,9 @@ var errStopped = errors.New("the host is stopping")
 
 // Limits of what a reload waits for.
 const (
-	// takeover is how long the old session of a changed server serves while
+	// comingUp is how long the old session of a changed server serves while
 	// the new one comes up.
-	takeover = 30 * time.Second
+	comingUp = 30 * time.Second
 	// lastCalls is how long the calls of an old session may go on, and
 	// lastCallsRemoved those of a server that is removed, which others may
 	// wait for: it may hold what they need.
@@ -41,7 +41,7 @@ func (h *Host) start(cfg *config.Config) error {
 	for _, s := range cfg.Servers {
 		m := h.member(h.file, cfg, s)
 		if !s.Enabled {
-			m.tap.Withdraw() // nobody needs to wait for its lists
+			m.turn.Withdraw() // nobody needs to wait for its lists
 		}
 		h.members[s.Name] = m
 		m.start()
@@ -88,7 +88,7 @@ func (h *Host) stop() {
 // is left of them.
 func (h *Host) remove(members []*member) {
 	for _, m := range members {
-		m.retire(nil)
+		m.turn.Retire(nil)
 	}
 	for _, m := range members {
 		h.scopes.drop(m.name, lastCallsRemoved, errRemoved)
@@ -109,7 +109,7 @@ func (m *member) finish(patience time.Duration, why error) {
 	timer := time.NewTimer(patience)
 	defer timer.Stop()
 	select {
-	case <-m.idle:
+	case <-m.turn.Idle():
 	case <-timer.C:
 		m.h.log.Warn("calls of an old session were cancelled", "server", m.name, "after", patience)
 	case <-m.h.life.Done():
@@ -121,7 +121,7 @@ func (m *member) finish(patience time.Duration, why error) {
 // replace lets a new member take over from another when it is ready, has
 // parked, or takes too long. It returns why it was not ready.
 func (h *Host) replace(old, m *member) string {
-	m.tap.staged = true // nobody else knows it yet
+	m.turn.Stage(old.turn)
 	h.mu.Lock()
 	if h.stopped {
 		h.mu.Unlock()
@@ -130,7 +130,7 @@ func (h *Host) replace(old, m *member) string {
 	m.start()
 	h.mu.Unlock()
 
-	wait, cancel := context.WithTimeout(h.life, takeover)
+	wait, cancel := context.WithTimeout(h.life, comingUp)
 	defer cancel()
 	select {
 	case <-m.settled:
@@ -138,10 +138,10 @@ func (h *Host) replace(old, m *member) string {
 	}
 	h.mu.Lock()
 	h.members[m.name] = m
-	old.retire(m)
-	m.tap.promote()
+	old.turn.Retire(m.turn)
+	m.turn.Promote()
 	if !m.server.Load().Enabled {
-		m.tap.Withdraw()
+		m.turn.Withdraw()
 	}
 	err := h.present()
 	h.mu.Unlock()

@@ -38,6 +38,7 @@ const (
 	filter  = "host/supervisor/filter.go"
 	health  = "host/supervisor/health.go"
 	mail    = "host/supervisor/messages.go"
+	succeed = "host/takeover/takeover.go"
 )
 
 var mutations = []mutation{
@@ -131,6 +132,20 @@ var mutations = []mutation{
 		"\t\tticket.Settle(breaker.Neutral)\n\t\treturn session.Reply{}, local, nil, err\n", "\t\treturn session.Reply{}, local, nil, err\n"},
 	{"the breaker's opening does not have the session checked", loop,
 		"to == breaker.Open && l != nil", "to == breaker.Open && l != nil && l.dead()"},
+
+	// One supervisor takes over from another.
+	{"the end of a predecessor withdraws its successor's lists", succeed,
+		"\tif t.retired {\n\t\treturn\n\t}\n", ""},
+	{"a park just before the end withdraws the successor's lists", succeed,
+		"\tcase t.next != nil && t.next.ready():\n", ""},
+	{"a successor that parked while it waited has its lists shown", succeed,
+		"\tif t.withdrawn {\n\t\tt.lists.Withdraw()\n\t}\n", ""},
+	{"lists of a predecessor that came last stay in place of its successor's", succeed,
+		"\tif t.outdated {\n", "\tif t.outdated && t.withdrawn {\n"},
+	{"lists of a predecessor that come late stay although its successor is parked", succeed,
+		"\tcase t.withdrawn:\n\t\tt.lists.Withdraw()\n", ""},
+	{"a predecessor goes on taking calls", succeed,
+		"\t\tif next == nil {\n", "\t\tif next != t {\n"},
 
 	// The breaker.
 	{"a failed probe does not open the breaker again", circuit,

@@ -19,11 +19,11 @@ const none = "–"
 
 func (c caught) any() bool { return c.tests != none || c.simulation != none }
 
-// suite runs the tests of breaker and supervisor and the simulation over an
+// suite runs the tests of breaker, supervisor and takeover, and the simulation over an
 // overlay, "" for the code as it is. The error says that they could not run.
 func suite(ctx context.Context, overlay string, seeds int) (caught, error) {
 	by := caught{none, none}
-	failed, _, err := test(ctx, overlay, "./breaker", "./host/supervisor")
+	failed, _, err := test(ctx, overlay, "./breaker", "./host/supervisor", "./host/takeover")
 	if err != nil {
 		return by, err
 	}

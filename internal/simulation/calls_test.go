@@ -36,7 +36,7 @@ func (h *history) place(id string, opt supervisor.CallOptions, patience time.Dur
 		defer cancel()
 		at := time.Now()
 		params := json.RawMessage(fmt.Sprintf(`{"call":%q}`, id))
-		reply, err := s.sup.Call(ctx, session.Request{Method: "tools/call", Params: params}, opt)
+		reply, err := s.turn.Call(ctx, session.Request{Method: "tools/call", Params: params}, opt)
 		took := time.Since(at)
 		if err == nil {
 			h.event("call is answered")

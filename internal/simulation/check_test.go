@@ -41,6 +41,9 @@ func (h *history) transition(s *server, t supervisor.Transition) {
 		h.fault("the transition to %s is told while the state is %s", t.To, s.sup.Status().State)
 	}
 	s.state = t.To
+	if t.To == supervisor.Ready || t.To == supervisor.Parked {
+		s.settle.Do(func() { close(s.settled) })
+	}
 }
 
 // circuit hears of every change of the breaker.
@@ -199,6 +202,7 @@ func (h *history) checkCatalog(state supervisor.State) {
 		session = live.n
 	}
 	gone := state == supervisor.Parked || state == supervisor.Stopped || !h.config.there
+	mixed := time.Now().Before(h.mixed)
 	from := 0 // the session that the lists are from
 	for kind, f := range kinds {
 		got := lists[kind]
@@ -214,6 +218,7 @@ func (h *history) checkCatalog(state supervisor.State) {
 			h.fault("ready, and the catalog has no %s", f.member)
 		case len(got) > 0 && !slices.Equal(got, want):
 			h.fault("the catalog has the %s %v, which are not whole: %v", f.member, got, want)
+		case mixed:
 		case state == supervisor.Ready && n != session:
 			h.fault("session %d is ready, the catalog has the %s of session %d", session, f.member, n)
 		case from > 0 && n != from:

@@ -16,6 +16,7 @@ import (
 	"github.com/hermes-host/hermes-host/host/catalog"
 	"github.com/hermes-host/hermes-host/host/session"
 	"github.com/hermes-host/hermes-host/host/supervisor"
+	"github.com/hermes-host/hermes-host/host/takeover"
 )
 
 // The settings of simulated servers. Those that are not here have their
@@ -55,7 +56,10 @@ type history struct {
 	steps  int
 	faults []string
 	acted  map[string]int // how often a server may have acted on a call
-	heard  map[int]int    // events of a session that came through
+	// mixed is until when the lists of a session that was taken over from may
+	// be shown beside, or in place of, its successor's.
+	mixed time.Time
+	heard map[int]int // events of a session that came through
 }
 
 // A server is one supervisor's life.
@@ -63,6 +67,11 @@ type server struct {
 	sup   *supervisor.Supervisor
 	stop  context.CancelFunc
 	ended chan struct{}
+	world *world
+	turn  *takeover.Turn
+
+	settled chan struct{} // closed when it has been ready or parked once
+	settle  sync.Once
 
 	state   supervisor.State // by its transitions; Run's goroutine writes it
 	circuit breaker.State    // by its changes
@@ -87,12 +96,12 @@ func (h *history) play() {
 	h.catalog, h.gate = catalog.New(), supervisor.NewGate(1)
 	h.config = configuration{there: true}
 	h.configure()
-	h.calm = h.begin("calm", &world{h: newHistory(0), thaw: make(chan struct{})})
+	h.calm = h.begin("calm", &world{h: newHistory(0), thaw: make(chan struct{})}, nil)
 	synctest.Wait()
 	if h.rng.IntN(2) == 0 {
 		h.world.set(random(h.rng))
 	}
-	h.present.Store(h.begin("x", h.world))
+	h.present.Store(h.begin("x", h.world, nil))
 	h.step("begin; the server, when %s", h.world.now())
 	for range 10 + h.rng.IntN(40) {
 		h.next()
@@ -124,14 +133,18 @@ func (h *history) play() {
 	h.checkCatalog(supervisor.Stopped)
 }
 
-// begin starts a supervisor.
-func (h *history) begin(name string, w *world) *server {
+// begin starts a supervisor. If it is to take over from another, it comes up
+// beside that.
+func (h *history) begin(name string, w *world, from *server) *server {
 	handle, _ := h.catalog.Handle(name)
 	jitter := rand.New(rand.NewPCG(h.seed, h.rng.Uint64()))
-	s := &server{ended: make(chan struct{})}
+	s := &server{ended: make(chan struct{}), settled: make(chan struct{}), world: w, turn: takeover.New(0, handle)}
+	if from != nil {
+		s.turn.Stage(from.turn)
+	}
 	watch := name == "x"
 	s.sup = supervisor.New(supervisor.Config{
-		Name: name, Transport: w, Handler: ears{h, s}, Lister: handle, Gate: h.gate, Jitter: jitter.Float64,
+		Name: name, Transport: w, Handler: ears{h, s}, Lister: s.turn, Gate: h.gate, Jitter: jitter.Float64,
 		KeepAlive: []time.Duration{0, 20 * time.Second}[h.rng.IntN(2)],
 		Timeouts: supervisor.Timeouts{
 			Connect: connect, List: listing, Close: closing, Health: checking, Call: callLimit, CallWait: callWait,
@@ -149,6 +162,7 @@ func (h *history) begin(name string, w *world) *server {
 			}
 		},
 	})
+	s.turn.Begin(s.sup)
 	ctx, stop := context.WithCancel(context.Background())
 	s.stop = stop
 	go func() {
@@ -177,9 +191,9 @@ func (h *history) end(s *server) {
 		h.fault("after the shutdown the state is %s", st)
 	}
 	if s != h.calm {
-		h.world.mu.Lock()
-		open := h.world.open
-		h.world.mu.Unlock()
+		s.world.mu.Lock()
+		open := s.world.open
+		s.world.mu.Unlock()
 		if open != 0 {
 			h.fault("%d attempts or sessions are left after the shutdown", open)
 		}

@@ -1,6 +1,7 @@
 package simulation
 
 import (
+	"bytes"
 	"context"
 	"encoding/json"
 	"fmt"
@@ -48,6 +49,12 @@ func (s *sess) Call(ctx context.Context, req session.Request) (session.Reply, er
 	kind, lists := listed[req.Method]
 	if !lists {
 		s.called.Store(true)
+	}
+	s.w.mu.Lock()
+	handed := s.w.handed
+	s.w.mu.Unlock()
+	if !lists && handed != nil && bytes.Equal(req.Params, handed) {
+		s.w.h.fault("session %d got a call after another supervisor had taken over", s.n)
 	}
 	select {
 	case <-s.done:

@@ -1,6 +1,8 @@
 package simulation
 
 import (
+	"context"
+	"fmt"
 	"time"
 
 	"github.com/hermes-host/hermes-host/host/catalog"
@@ -49,6 +51,7 @@ var steps = []struct {
 	{1, func(h *history) { h.step("somebody suspects it"); h.server().sup.Suspect() }},
 	{1, func(h *history) { h.step("somebody wants fresh lists"); h.server().sup.Refresh(supervisor.Tools) }},
 	{3, (*history).reload},
+	{2, (*history).takeover},
 }
 
 var weights = func() (sum int) {
@@ -199,6 +202,89 @@ func (h *history) reload() {
 	}
 }
 
+// takeoverBy is how long a successor may take to come up.
+const takeoverBy = 30 * time.Second
+
+// takeover has another supervisor come up beside the present one, which goes on
+// meanwhile, and take over when it is ready, has parked, or has had its time.
+func (h *history) takeover() {
+	old := h.server()
+	w := newWorld(h)
+	w.thaw = make(chan struct{})
+	w.dials = old.world.dialled() + 1000 // its sessions are told apart by their numbers
+	if h.rng.IntN(2) == 0 {
+		w.manners = random(h.rng)
+	}
+	h.config.last, h.config.hides = h.rng.IntN(2) == 0, h.rng.IntN(2) == 0
+	h.step("reload: another supervisor comes up beside; its server, when %s", w.now())
+	next := h.begin("x", w, old)
+	h.mixed = time.Now().Add(time.Hour)
+	late := time.After(takeoverBy)
+	for waiting := true; waiting; {
+		select {
+		case <-next.settled:
+			waiting = false
+		case <-late:
+			waiting = false
+		case <-time.After([]time.Duration{time.Millisecond, time.Second, 5 * time.Second}[h.rng.IntN(3)]):
+			h.meanwhile(old)
+		}
+	}
+	served := old.sup.Session() != nil && len(h.read()[catalog.Tools]) > 0
+	old.turn.Retire(next.turn)
+	next.turn.Promote()
+	h.configure()
+	h.present.Store(next)
+	h.world = w
+	h.mixed = time.Now().Add(fresh + listing)
+	st := next.sup.Status().State
+	h.step("reload: it takes over, %s", st)
+	if served && st == supervisor.Ready && len(h.read()[catalog.Tools]) == 0 {
+		h.fault("both sessions are up, and the catalog shows neither's tools")
+	}
+	params := fmt.Appendf(nil, `{"call":"handed.%d"}`, h.steps)
+	old.world.mu.Lock()
+	old.world.handed = params
+	old.world.mu.Unlock()
+	h.callers.Go(func() { // whoever has found the old one before
+		_, _ = old.turn.Call(context.Background(), session.Request{Method: "tools/call", Params: params}, supervisor.CallOptions{})
+	})
+	h.check()
+	h.finish(old)
+	h.check()
+}
+
+// meanwhile lets something happen to a supervisor while its successor comes up.
+func (h *history) meanwhile(old *server) {
+	switch h.rng.IntN(4) {
+	case 0:
+		h.call()
+	case 1:
+		h.dies("the plugin crashes", gone("the plugin died"))
+	case 2:
+		if s := h.world.latest(); s != nil {
+			h.step("session %d changes its tools", s.n)
+			s.change(catalog.Tools)
+		}
+	case 3:
+		h.step("an operator parks it")
+		old.sup.Park("the simulation")
+	}
+	h.after(0)
+}
+
+// finish ends a supervisor from which another has taken over, once its calls
+// have ended.
+func (h *history) finish(old *server) {
+	select {
+	case <-old.turn.Idle():
+	case <-time.After(2 * longest):
+		h.fault("calls of the supervisor from which another took over have not ended in %s", 2*longest)
+	}
+	h.end(old)
+	h.step("the old supervisor has ended")
+}
+
 // renew ends the supervisor and starts another for the same world.
 func (h *history) renew(between func()) {
 	if h.rng.IntN(4) == 0 {
@@ -207,5 +293,5 @@ func (h *history) renew(between func()) {
 	h.end(h.server())
 	h.check()
 	between()
-	h.present.Store(h.begin("x", h.world))
+	h.present.Store(h.begin("x", h.world, nil))
 }

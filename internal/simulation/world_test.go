@@ -21,6 +21,7 @@ type world struct {
 	dials    int
 	open     int       // attempts and sessions that are there
 	since    time.Time // since when the latest is
+	handed   []byte    // params of a call that came after another had taken over
 	closing  time.Time // since when it is being closed; zero: it is not
 }
 
@@ -57,6 +58,13 @@ func (w *world) mend(thaw bool) {
 		default:
 		}
 	}
+}
+
+// dialled returns the number of the latest attempt.
+func (w *world) dialled() int {
+	w.mu.Lock()
+	defer w.mu.Unlock()
+	return w.dials
 }
 
 // all returns the sessions so far.
