@@ -123,7 +123,10 @@ func (m *member) status(c catalog.Status) admin.Server {
 	}
 	if now.Session != nil {
 		s.Sessions = 1
-		s.Peer = &admin.Peer{Protocol: now.Session.ProtocolVersion, Info: now.Session.ServerInfo}
+		s.Peer = &admin.Peer{
+			Protocol: now.Session.ProtocolVersion, Info: now.Session.ServerInfo,
+			PID: now.Session.Process, Plugin: now.Session.Plugin,
+		}
 	}
 	for _, q := range c.Quarantined {
 		s.Catalog.Quarantined = append(s.Catalog.Quarantined, admin.Problem{List: q.List, Name: q.Name, Reason: q.Reason})

@@ -42,6 +42,9 @@ func (h *handshake) connect() (*transportpb.SessionInit, error) {
 	if refused, ok := errors.AsType[*refusal](err); ok {
 		return nil, refused.end()
 	}
+	if p, ok := h.conn.(Process); ok && err == nil {
+		init.ProcessId = int64(p.ProcessID())
+	}
 	return init, err
 }
 

@@ -80,6 +80,12 @@ type Initialized interface {
 	Initialized(protocolVersion string)
 }
 
+// A Process is a Conn to a process that the plugin has started. Its id is shown
+// to operators.
+type Process interface {
+	ProcessID() int
+}
+
 // A Discoverer is a Conn that says itself how its handshake begins, in place of
 // [Plugin].Discover.
 type Discoverer interface {

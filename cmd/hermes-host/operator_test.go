@@ -110,6 +110,7 @@ func operateAt(t *testing.T, url, config string) string {
 			{
 				Name: "files", Transport: "stdio", State: "ready", Since: at, Reason: "session initialised and listed", Left: 5,
 				Sessions: 1, Starts: 3, Breaker: admin.Breaker{State: "closed"},
+				Peer:  &admin.Peer{Protocol: "2025-11-25", PID: 4711, Plugin: 4710},
 				Calls: admin.Calls{Total: 10, Failed: 2, InFlight: 1}, Catalog: admin.Catalog{Live: true, Tools: 7},
 			},
 			{
@@ -161,6 +162,8 @@ func TestOperatorCommands(t *testing.T) {
 			"tickets  http       parked  1m3", "1h05m  open 12s  0/0       0/0/0   0      refused[2J connection",
 		}},
 		{"status tickets", 0, []string{"state         parked for 1m3", "next attempt  in 1h05m", `left out      tools "odd": its schema is no object`}},
+		{"status files", 0, []string{"process       4711, of plugin 4710\n"}},
+		{"status files -o json", 0, []string{`"pid": 4711`, `"pluginPid": 4710`}},
 		{"status tickets -o json", 0, []string{`"name": "tickets"`, `"retryAfterSeconds": 12`}},
 		{"status tickts", 1, []string{`there is no server "tickts"; did you mean tickets?`}},
 		{"status a b", 2, []string{"accepts at most 1 arg"}},

@@ -234,6 +234,12 @@ func (v *statusView) detail(b *strings.Builder, s admin.Server) {
 	line("sessions", "%d up, %d so far, generation %d", s.Sessions, s.Starts, s.Generation)
 	if s.Peer != nil {
 		line("speaks", "MCP %s %s", s.Peer.Protocol, s.Peer.Info)
+		switch {
+		case s.Peer.PID != 0:
+			line("process", "%d, of plugin %d", s.Peer.PID, s.Peer.Plugin)
+		case s.Peer.Plugin != 0:
+			line("process", "that of its plugin, %d", s.Peer.Plugin)
+		}
 	}
 	line("calls", "%d, of which %d failed; %d in flight; %d were sent twice", s.Calls.Total, s.Calls.Failed, s.Calls.InFlight, s.Calls.Replayed)
 	c := s.Catalog

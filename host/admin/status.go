@@ -82,10 +82,13 @@ type Calls struct {
 	Replayed int64 `json:"replayed"`
 }
 
-// Peer is what the server said of itself.
+// Peer is the other end of the session: what the server said of itself, and the
+// processes.
 type Peer struct {
 	Protocol string          `json:"protocolVersion"`
 	Info     json.RawMessage `json:"serverInfo,omitempty"`
+	PID      int             `json:"pid,omitempty"` // of the server, where its plugin has started it
+	Plugin   int             `json:"pluginPid,omitempty"`
 }
 
 // Catalog is what a server offers.

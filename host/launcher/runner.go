@@ -220,12 +220,17 @@ func (r *run) Kill(context.Context) error {
 // ID is never empty: go-plugin's Kill cleans up only after a runner that has
 // one.
 func (r *run) ID() string {
+	if pid := r.number(); pid != 0 {
+		return strconv.Itoa(pid)
+	}
+	return "not started"
+}
+
+// number is the id of the process, 0 if it was not started.
+func (r *run) number() int {
 	r.mu.Lock()
 	defer r.mu.Unlock()
-	if r.pid == 0 {
-		return "not started"
-	}
-	return strconv.Itoa(r.pid)
+	return r.pid
 }
 
 func (r *run) Name() string                    { return r.name }

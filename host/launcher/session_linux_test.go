@@ -23,6 +23,9 @@ func TestSession(t *testing.T) {
 	if got := string(s.Info().Result); got != `{"big":9007199254740993}` {
 		t.Errorf("info.Result = %s", got)
 	}
+	if plugin, _ := w.pids(s); s.Info().Plugin != plugin {
+		t.Errorf("the plugin's process is %d, not %d", plugin, s.Info().Plugin)
+	}
 	if got := h.all(); !slices.Equal(got, []string{"warn: hello"}) {
 		t.Errorf("heard %q before the beginning", got)
 	}
@@ -32,8 +35,8 @@ func TestSession(t *testing.T) {
 	if err != nil || string(r.Result) != `{"n": 9007199254740993}` {
 		t.Errorf("echo: %s, %v", r.Result, err)
 	}
-	if id != 1 {
-		t.Errorf("the first id is %d", id)
+	if id != 2 {
+		t.Errorf("the second id is %d", id)
 	}
 
 	r, err = s.Call(t.Context(), session.Request{Method: "error"})

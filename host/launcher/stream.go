@@ -153,6 +153,8 @@ func (s *stream) take(frame *transportpb.PluginFrame) *session.End {
 			ServerInfo:      raw(f.Init.GetServerInfo()),
 			Capabilities:    raw(f.Init.GetCapabilities()),
 			Instructions:    f.Init.GetInstructions(),
+			Process:         int(f.Init.GetProcessId()),
+			Plugin:          s.process.run.number(),
 		}
 		s.spec.Memory.note(f.Init)
 		close(s.begun)

@@ -75,6 +75,8 @@ type Info struct {
 	ServerInfo      json.RawMessage // MCP Implementation; nil if none came
 	Capabilities    json.RawMessage // MCP ServerCapabilities; nil if none came
 	Instructions    string
+	Process         int // the id of the server's process, where the plugin has started one; else 0
+	Plugin          int // the id of the plugin's process
 }
 
 // A Request is a request to a server.

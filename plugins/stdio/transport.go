@@ -83,6 +83,9 @@ type conn struct {
 	gone    chan struct{} // closed when nothing is left
 }
 
+// ProcessID implements [shared.Process].
+func (c *conn) ProcessID() int { return c.proc.cmd.Process.Pid }
+
 // Read returns the next message. Its error says how the process ended.
 func (c *conn) Read(ctx context.Context) (shared.Incoming, error) {
 	in, err := c.LineConn.Read(ctx)

@@ -49,6 +49,9 @@ func TestHeldPipes(t *testing.T) {
 	s := open(t, launch(t), "grandchild=1000")
 	held := descendant(t, s, "grandchild")
 	pid := serverPid(t, s)
+	if got := s.Init.GetProcessId(); got != int64(pid) {
+		t.Errorf("the server's process is %d, and the plugin says %d", pid, got)
+	}
 	began := time.Now()
 	if err := syscall.Kill(pid, syscall.SIGKILL); err != nil {
 		t.Fatal(err)

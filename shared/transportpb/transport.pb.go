@@ -1681,7 +1681,9 @@ type SessionInit struct {
 	Learnt []byte `protobuf:"bytes,6,opt,name=learnt,proto3,oneof" json:"learnt,omitempty"`
 	// What a person should change in the server's configuration, though it
 	// works: a sentence for the host's status, no secrets. Empty: nothing.
-	Advice        string `protobuf:"bytes,7,opt,name=advice,proto3" json:"advice,omitempty"`
+	Advice string `protobuf:"bytes,7,opt,name=advice,proto3" json:"advice,omitempty"`
+	// The id of the server's process, where the plugin has started one; else 0.
+	ProcessId     int64 `protobuf:"varint,8,opt,name=process_id,json=processId,proto3" json:"process_id,omitempty"`
 	unknownFields protoimpl.UnknownFields
 	sizeCache     protoimpl.SizeCache
 }
@@ -1763,6 +1765,13 @@ func (x *SessionInit) GetAdvice() string {
 		return x.Advice
 	}
 	return ""
+}
+
+func (x *SessionInit) GetProcessId() int64 {
+	if x != nil {
+		return x.ProcessId
+	}
+	return 0
 }
 
 // Response is the outcome of a Request. Every request that was not cancelled
@@ -2226,7 +2235,7 @@ const file_transport_proto_rawDesc = "" +
 	"\arequest\x18\x04 \x01(\v2\".hermes.transport.v1.ServerRequestH\x00R\arequest\x12,\n" +
 	"\x03log\x18\x05 \x01(\v2\x18.hermes.transport.v1.LogH\x00R\x03log\x123\n" +
 	"\x03end\x18\x06 \x01(\v2\x1f.hermes.transport.v1.SessionEndH\x00R\x03endB\a\n" +
-	"\x05frame\"\xf9\x01\n" +
+	"\x05frame\"\x98\x02\n" +
 	"\vSessionInit\x12)\n" +
 	"\x10protocol_version\x18\x01 \x01(\tR\x0fprotocolVersion\x12\x16\n" +
 	"\x06result\x18\x02 \x01(\fR\x06result\x12\x1f\n" +
@@ -2235,7 +2244,9 @@ const file_transport_proto_rawDesc = "" +
 	"\fcapabilities\x18\x04 \x01(\fR\fcapabilities\x12\"\n" +
 	"\finstructions\x18\x05 \x01(\tR\finstructions\x12\x1b\n" +
 	"\x06learnt\x18\x06 \x01(\fH\x00R\x06learnt\x88\x01\x01\x12\x16\n" +
-	"\x06advice\x18\a \x01(\tR\x06adviceB\t\n" +
+	"\x06advice\x18\a \x01(\tR\x06advice\x12\x1d\n" +
+	"\n" +
+	"process_id\x18\b \x01(\x03R\tprocessIdB\t\n" +
 	"\a_learnt\"\xcd\x01\n" +
 	"\bResponse\x12\x0e\n" +
 	"\x02id\x18\x01 \x01(\x04R\x02id\x12\x18\n" +
