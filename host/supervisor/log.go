@@ -67,7 +67,10 @@ func (l *logger) repeated(e event, reason string, cause *session.End) bool {
 	case arrived:
 		l.told = nil
 	case wake:
-		return reason == reviving || reason == demanded
+		if reason == reviving || reason == demanded {
+			return true
+		}
+		l.told = nil // whoever gave the order wants to know what comes of it
 	case giveUp:
 		return cause != nil && !l.news(parkPrefix+reason)
 	}

@@ -192,6 +192,11 @@ func TestQuietLogs(t *testing.T) {
 		if n := lines(); n != 2 { // the first failed attempt, and the park
 			t.Fatalf("%d lines, want 2", n)
 		}
+		r.s.Reconnect("an operator") // who wants to know
+		r.after(time.Hour)
+		if n := lines(); n != 2 {
+			t.Fatalf("%d lines after an order, want 2", n)
+		}
 		r.set(func(w *world) { w.dial = refuse("certificate expired") })
 		r.after(24 * time.Hour)
 		if n := lines(); n != 1 {
@@ -211,6 +216,7 @@ func TestQuietLogs(t *testing.T) {
 		}
 		if want := []string{
 			"connecting connecting: refused", "connecting parked: refused",
+			"parked reconnecting: reconnect requested by an operator", "reconnecting reconnecting: refused", "reconnecting parked: refused",
 			"reconnecting parked: certificate expired", "reconnecting ready: " + r.s.Status().Reason,
 		}; !slices.Equal(news, want) {
 			t.Errorf("told %q, want %q", news, want)
