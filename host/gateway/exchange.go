@@ -179,7 +179,7 @@ func (x *exchange) upgrade() {
 	x.pumped = make(chan struct{})
 	go func(st *stream) {
 		defer close(x.pumped)
-		if err := st.pump(x.conn, newEventWriter(x.w), -1, x.g.cfg.KeepAlive); err != nil {
+		if err := st.pump(x.conn, newEventWriter(x.w), nil, -1, x.g.cfg.KeepAlive); err != nil {
 			x.g.log.Debug("a response stream ended early", "reason", err)
 		}
 	}(x.stream)

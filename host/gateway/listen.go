@@ -219,7 +219,7 @@ func (g *Gateway) listen(w http.ResponseWriter, r *http.Request, endpoint relay.
 	} else {
 		defer context.AfterFunc(g.serving, finish)()
 	}
-	if err := st.pump(r.Context(), newEventWriter(w), -1, g.cfg.KeepAlive); err != nil {
+	if err := st.pump(r.Context(), newEventWriter(w), nil, -1, g.cfg.KeepAlive); err != nil {
 		g.log.Debug("a subscription ended", "reason", err)
 	}
 }

@@ -10,11 +10,18 @@ type writer interface{ write([]byte) error }
 
 // pump writes the log to w until it is complete, the client is gone, or
 // another pump takes over. From is the number of the first event to write, -1
-// for the first that has not been written yet. A keepAlive of 0 means none.
-func (s *stream) pump(ctx context.Context, w writer, from int, keepAlive time.Duration) error {
+// for the first that has not been written yet. First, if not nil, is written
+// before all events; a client that has it can be asked over the stream. A
+// keepAlive of 0 means none.
+func (s *stream) pump(ctx context.Context, w writer, first []byte, from int, keepAlive time.Duration) error {
 	me := &reader{wake: make(chan struct{}, 1)}
 	s.attach(me, from)
 	defer s.detach(me)
+	if first != nil {
+		if err := w.write(first); err != nil {
+			return err
+		}
+	}
 	quiet := time.NewTimer(keepAlive)
 	defer quiet.Stop()
 	if keepAlive <= 0 {

@@ -52,10 +52,7 @@ func (g *Gateway) get(w http.ResponseWriter, r *http.Request, name string) {
 	if s.version >= version20251125 && st == s.own && from < 0 {
 		first = appendPriming(nil, ownStream, st.position())
 	}
-	if ew.write(first) != nil {
-		return
-	}
-	if err := st.pump(ctx, ew, from, g.cfg.KeepAlive); err != nil {
+	if err := st.pump(ctx, ew, first, from, g.cfg.KeepAlive); err != nil {
 		g.log.Debug("an event stream ended", "session", s.tag(), "reason", err)
 	}
 }

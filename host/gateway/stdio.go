@@ -45,7 +45,7 @@ func (g *Gateway) ServeStdio(ctx context.Context, in io.Reader, out io.Writer, e
 
 	written := make(chan error, 1)
 	go func() {
-		err := c.out.pump(context.WithoutCancel(ctx), lineWriter{out}, -1, 0)
+		err := c.out.pump(context.WithoutCancel(ctx), lineWriter{out}, nil, -1, 0)
 		if err != nil {
 			c.cancel(fmt.Errorf("writing to the client: %w", err))
 		}

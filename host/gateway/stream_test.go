@@ -62,7 +62,7 @@ func TestSlowClientLosesProgressFirst(t *testing.T) {
 	if s.add(note("notifications/message", 1)) || !errors.Is(cause, errOverflow) {
 		t.Fatalf("no overflow: %v", cause)
 	}
-	if err := s.pump(t.Context(), &slowWriter{}, -1, 0); !errors.Is(err, errOverflow) {
+	if err := s.pump(t.Context(), &slowWriter{}, nil, -1, 0); !errors.Is(err, errOverflow) {
 		t.Fatalf("a stream with a hole is still written: %v", err)
 	}
 	// A session's own stream goes on and loses the oldest.
@@ -74,7 +74,7 @@ func TestSlowClientLosesProgressFirst(t *testing.T) {
 	}
 	s.close()
 	w := &slowWriter{}
-	if err := s.pump(t.Context(), w, -1, 0); err != nil {
+	if err := s.pump(t.Context(), w, nil, -1, 0); err != nil {
 		t.Fatal(err)
 	}
 	if strings.Contains(w.got.String(), `{"n":9}`) || !strings.Contains(w.got.String(), `{"n":10}`) {
@@ -124,16 +124,16 @@ func TestPumpsTakeTurns(t *testing.T) {
 		s := &stream{key: "s", replay: 1 << 20}
 		s.add(note("a", 1))
 		broken := errors.New("broken")
-		if err := s.pump(t.Context(), &slowWriter{fail: broken}, -1, 0); err != broken {
+		if err := s.pump(t.Context(), &slowWriter{fail: broken}, nil, -1, 0); err != broken {
 			t.Fatalf("%v", err)
 		}
 		stuck := &slowWriter{take: make(chan struct{})}
 		ended := make(chan error, 1)
-		go func() { ended <- s.pump(t.Context(), stuck, -1, 0) }()
+		go func() { ended <- s.pump(t.Context(), stuck, nil, -1, 0) }()
 		synctest.Wait()
 		w := &slowWriter{}
 		ctx, cancel := context.WithCancel(t.Context())
-		go func() { ended <- s.pump(ctx, w, -1, 0) }()
+		go func() { ended <- s.pump(ctx, w, nil, -1, 0) }()
 		synctest.Wait()
 		s.add(note("a", 2))
 		synctest.Wait()
@@ -159,14 +159,14 @@ func TestReplayIsBounded(t *testing.T) {
 	}
 	s.close()
 	w := &slowWriter{}
-	if err := s.pump(t.Context(), w, -1, 0); err != nil {
+	if err := s.pump(t.Context(), w, nil, -1, 0); err != nil {
 		t.Fatal(err)
 	}
 	if s.size() > 1000 {
 		t.Fatalf("%d bytes are kept", s.size())
 	}
 	again := &slowWriter{}
-	if err := s.pump(t.Context(), again, 1, 0); err != nil {
+	if err := s.pump(t.Context(), again, nil, 1, 0); err != nil {
 		t.Fatal(err)
 	}
 	if n := strings.Count(again.got.String(), "event:"); n == 0 || n > 20 || !strings.HasSuffix(w.got.String(), again.got.String()) {

@@ -35,7 +35,9 @@ type described struct {
 type joined struct {
 	Client
 	level atomic.Int32 // the level that it asked for; 0 is none
-	// lists are the sums of the lists that it was given last, 0 for none.
+	// lists are the sums of the lists that it was given last, or of those that
+	// there were when it joined: of changes before that it has nothing to hear.
+	// It is 0 for one that it was told to fetch anew.
 	lists [catalog.Kinds]atomic.Uint64
 }
 
@@ -53,26 +55,43 @@ func (e *endpoint) given(c Client, kind catalog.Kind, sum uint64) {
 func (e *endpoint) tell(change catalog.Change) {
 	view := e.cat.View()
 	for _, j := range e.joined() {
-		stale := func(kind catalog.Kind) bool { return j.lists[kind].Load() != view.Sum(kind) }
-		if change.Tools && stale(catalog.Tools) {
+		if change.Tools && j.outdated(view, catalog.Tools) {
 			j.Notify("notifications/tools/list_changed", nil)
 		}
-		if change.Prompts && stale(catalog.Prompts) {
+		if change.Prompts && j.outdated(view, catalog.Prompts) {
 			j.Notify("notifications/prompts/list_changed", nil)
 		}
-		if change.Resources && (stale(catalog.Resources) || stale(catalog.Templates)) {
+		if change.Resources && j.outdated(view, catalog.Resources, catalog.Templates) {
 			j.Notify("notifications/resources/list_changed", nil)
 		}
 	}
+}
+
+// outdated reports whether the client has one of these lists as it no longer
+// is, and notes that it is told so.
+func (j *joined) outdated(view *catalog.View, kinds ...catalog.Kind) bool {
+	stale := false
+	for _, kind := range kinds {
+		if had := j.lists[kind].Load(); had != view.Sum(kind) {
+			stale = true
+			j.lists[kind].CompareAndSwap(had, 0)
+		}
+	}
+	return stale
 }
 
 var _ Endpoint = (*endpoint)(nil)
 
 // Join implements Endpoint.
 func (e *endpoint) Join(c Client) {
+	j := &joined{Client: c}
+	view := e.cat.View()
+	for kind := range j.lists {
+		j.lists[kind].Store(view.Sum(catalog.Kind(kind)))
+	}
 	e.mu.Lock()
 	defer e.mu.Unlock()
-	e.clients[c.ID()] = &joined{Client: c}
+	e.clients[c.ID()] = j
 }
 
 // Leave implements Endpoint. What the client had subscribed to and nobody else

@@ -26,7 +26,7 @@ func TestMain(m *testing.M) {
 		serveUpstream(kind)
 		return
 	}
-	if serveScript() || serveEra() || serveWatch() {
+	if serveScript() || serveEra() || serveWatch() || serveBurst() {
 		return
 	}
 	if os.Getenv(driverEnv) != "" {
