@@ -10,7 +10,6 @@ import (
 
 	"github.com/hermes-host/hermes-host/host/admin"
 	"github.com/hermes-host/hermes-host/host/config"
-	"github.com/hermes-host/hermes-host/host/launcher"
 	"github.com/hermes-host/hermes-host/host/supervisor"
 )
 
@@ -96,7 +95,7 @@ func (h *Host) plan(ctx context.Context, path string) (*plan, error) {
 	if len(otherPlugins(running.Plugins, file.Plugins)) > 0 {
 		// The plugins that run are not to be disturbed by a configuration
 		// that may be refused.
-		spare, err := launcher.New(h.launch(file))
+		spare, err := h.launcher.Spare(commands(file.Plugins))
 		if err != nil {
 			return nil, err
 		}

@@ -34,6 +34,7 @@ const (
 	envCrime = "HERMES_TEST_CRIME" // what the plugin does wrong
 	envKind  = "HERMES_TEST_KIND"
 	envMulti = "HERMES_TEST_MULTI"
+	envTame  = "HERMES_TEST_TAME" // not empty: it says that it leaves no orphans
 )
 
 func TestMain(m *testing.M) {
@@ -121,8 +122,13 @@ func (f *fake) Describe(context.Context, *transportpb.DescribeRequest) (*transpo
 	if f.crime == "hang in describe" {
 		select {}
 	}
+	var features []string
+	if os.Getenv(envTame) != "" {
+		features = []string{pluginrpc.FeatureNoOrphans}
+	}
 	return &transportpb.DescribeResponse{
-		Kind: kind, Version: "1.2.3", MultiSession: os.Getenv(envMulti) != "",
+		Features: features,
+		Kind:     kind, Version: "1.2.3", MultiSession: os.Getenv(envMulti) != "",
 		Schema: []*transportpb.Attribute{{Name: "target", Type: []byte(`"string"`)}},
 	}, nil
 }

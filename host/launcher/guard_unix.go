@@ -28,7 +28,7 @@ import (
 // It is a shell that reads the groups that come and go from a pipe and acts
 // when the pipe ends. Where there is a /proc as on Linux, it first kills what is
 // below the plugins, in whatever group, and again what was forked meanwhile:
-// while a plugin is there, nothing gets away from it (see tidy). Without a shell
+// while a plugin is there, nothing gets away from it (see estate). Without a shell
 // there is no guard.
 type guard struct {
 	log  hclog.Logger

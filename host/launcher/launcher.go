@@ -11,7 +11,7 @@
 // Four things keep processes from staying behind. Each plugin has a process
 // group of its own, which is killed as soon as the plugin has ended, so that
 // what the plugin started goes with it. What has left that group is found by way
-// of its parents, see tidy. Each plugin's stdin is a lifeline: a pipe that the
+// of its parents, see estate. Each plugin's stdin is a lifeline: a pipe that the
 // host holds open, whose end tells the plugin that the host is gone. And a guard
 // outlives the host for a second and kills what is still there.
 package launcher
@@ -27,7 +27,6 @@ import (
 	"github.com/hashicorp/go-hclog"
 
 	"github.com/hermes-host/hermes-host/host/session"
-	"github.com/hermes-host/hermes-host/internal/orphan"
 )
 
 // Settings are what a Launcher needs to know. The zero value works: plugins
@@ -102,7 +101,9 @@ type Launcher struct {
 	info    json.RawMessage
 	timing  timing
 	run     *runDir
-	home    *orphan.Home // nil: this process adopts nothing
+	runDir  string // Settings.RunDir
+	estate  *estate
+	spare   bool // the estate is another's
 	guard   *guard
 	ctx     context.Context // ends when Close begins
 	cancel  context.CancelCauseFunc
@@ -114,40 +115,57 @@ type Launcher struct {
 	commands map[string]Command
 	families map[string]*family
 	live     map[*process]struct{}
-	untidy   bool // something may have been left behind
 }
 
 // New returns a Launcher with a socket directory of its own, and removes the
 // directories that dead hosts left behind. The error says what is wrong with
 // the place for that directory.
 func New(s Settings) (*Launcher, error) {
-	log := s.Logger
-	if log == nil {
-		log = hclog.NewNullLogger()
+	if s.Logger == nil {
+		s.Logger = hclog.NewNullLogger()
 	}
+	l, err := newLauncher(s)
+	if err != nil {
+		return nil, err
+	}
+	l.estate = newEstate(s.Adopt, l.log)
+	l.guard = newGuard(l.log, l.estate.home)
+	return l, nil
+}
+
+// Spare returns a Launcher that is like l but for its commands, to learn what
+// their plugins say before l gets them. None of its processes is one of l's. It
+// must be closed before l.
+func (l *Launcher) Spare(commands map[string]Command) (*Launcher, error) {
+	spare, err := newLauncher(Settings{
+		Logger: l.log, PluginDirs: l.dirs, Commands: commands, RunDir: l.runDir, ClientInfo: l.info, timing: l.timing,
+	})
+	if err != nil {
+		return nil, err
+	}
+	spare.estate, spare.spare = l.estate, true
+	spare.guard = newGuard(l.log, l.estate.home)
+	return spare, nil
+}
+
+// newLauncher returns a Launcher that lacks its estate and its guard.
+func newLauncher(s Settings) (*Launcher, error) {
 	dirs := s.PluginDirs
 	if len(dirs) == 0 {
 		dirs = executableDirs()
 	}
-	run, err := newRunDir(s.RunDir, log)
+	run, err := newRunDir(s.RunDir, s.Logger)
 	if err != nil {
 		return nil, err
 	}
-	var home *orphan.Home
-	if s.Adopt {
-		if home, err = orphan.Adopt(); err != nil {
-			log.Debug("what leaves its process group is not found after the death of a plugin", "error", err)
-		}
-	}
 	ctx, cancel := context.WithCancelCause(context.Background())
 	return &Launcher{
-		log:      log,
+		log:      s.Logger,
 		dirs:     dirs,
 		info:     s.ClientInfo,
 		timing:   s.timing.withDefaults(),
 		run:      run,
-		home:     home,
-		guard:    newGuard(log, home),
+		runDir:   s.RunDir,
 		ctx:      ctx,
 		cancel:   cancel,
 		commands: maps.Clone(s.Commands),
@@ -204,7 +222,9 @@ func (l *Launcher) Close(ctx context.Context) {
 	}
 	l.cleanup.Do(func() {
 		l.guard.close()
-		l.home.Close()
+		if !l.spare {
+			l.estate.home.Close()
+		}
 		if err := l.run.remove(); err != nil {
 			l.log.Warn("removing the socket directory", "error", err)
 		}

@@ -214,7 +214,7 @@ func (l *Launcher) bury(p *process) {
 	l.mu.Lock()
 	delete(l.live, p)
 	l.mu.Unlock()
-	l.tidy(true)
+	l.estate.remove(p)
 	close(p.gone)
 }
 

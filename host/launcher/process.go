@@ -41,10 +41,9 @@ type process struct {
 	verdict  atomic.Pointer[string]
 	hung     atomic.Bool // the latest health check was not answered while something was to end
 
-	// Guarded by launcher.mu; see pool.go, and tidy.go for the last.
+	// Guarded by launcher.mu; see pool.go.
 	users int
 	idle  *time.Timer
-	tame  bool
 }
 
 // launch starts a plugin and asks it what it is. When ctx ends before that is
@@ -61,7 +60,7 @@ func (l *Launcher) launch(ctx context.Context, kind string, exe *executable) (*p
 		launcher: l,
 		kind:     kind,
 		exe:      exe,
-		run:      newRun(exe, prefix+kind, l.log.GetLevel(), l.guard, l.home),
+		run:      newRun(exe, prefix+kind, l.log.GetLevel(), l.guard, l.estate.home),
 		stopping: make(chan struct{}),
 		gone:     make(chan struct{}),
 	}
@@ -91,6 +90,7 @@ func (l *Launcher) launch(ctx context.Context, kind string, exe *executable) (*p
 	if closed {
 		return nil, errClosing
 	}
+	l.estate.add(p)
 
 	p.began = time.Now()
 	unhook := context.AfterFunc(ctx, p.run.kill)
@@ -106,7 +106,7 @@ func (l *Launcher) launch(ctx context.Context, kind string, exe *executable) (*p
 		l.bury(p)
 		return nil, err
 	}
-	l.tamed(p)
+	l.estate.described(p)
 	l.log.Debug("plugin started", "kind", kind, "version", p.about.Version, "pid", p.run.ID())
 	l.running.Go(p.keep)
 	return p, nil

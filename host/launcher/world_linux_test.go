@@ -33,6 +33,11 @@ type world struct {
 
 func newWorld(t *testing.T, commands map[string]Command, tune ...func(*timing)) *world {
 	t.Helper()
+	return newWorldWith(t, Settings{Commands: commands}, tune...)
+}
+
+func newWorldWith(t *testing.T, settings Settings, tune ...func(*timing)) *world {
+	t.Helper()
 	dir, err := os.MkdirTemp("", "hh")
 	if err != nil {
 		t.Fatal(err)
@@ -42,11 +47,10 @@ func newWorld(t *testing.T, commands map[string]Command, tune ...func(*timing)) 
 		f(&timing)
 	}
 	log := &buffer{}
-	l, err := New(Settings{
-		Logger:   hclog.New(&hclog.LoggerOptions{Level: hclog.Debug, Output: log, Name: "host"}),
-		Commands: commands, PluginDirs: []string{t.TempDir()}, RunDir: dir, timing: timing,
-		ClientInfo: json.RawMessage(`{"name":"test","version":"0"}`),
-	})
+	settings.Logger = hclog.New(&hclog.LoggerOptions{Level: hclog.Debug, Output: log, Name: "host"})
+	settings.PluginDirs, settings.RunDir, settings.timing = []string{t.TempDir()}, dir, timing
+	settings.ClientInfo = json.RawMessage(`{"name":"test","version":"0"}`)
+	l, err := New(settings)
 	if err != nil {
 		t.Fatal(err)
 	}

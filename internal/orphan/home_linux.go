@@ -6,6 +6,7 @@ import (
 	"os/exec"
 	"os/signal"
 	"path/filepath"
+	"slices"
 	"strconv"
 	"strings"
 	"sync"
@@ -23,6 +24,7 @@ import (
 // takes its exit status away from everybody else. Nil is a Home that adopts
 // nothing. Methods may be called concurrently.
 type Home struct {
+	mixed   bool           // children of this process may be neither its own nor adopted from below
 	signals chan os.Signal // SIGCHLD
 	poked   chan struct{}
 	closed  chan struct{}
@@ -34,6 +36,11 @@ type Home struct {
 
 // Adopt makes this process a home, for as long as it runs. There can be one
 // only.
+//
+// A program that took the place of a shell by exec may have children already,
+// and the first process of a container gets what others leave behind there.
+// Such a process adopts and buries, and kills nothing: it can't tell what is
+// not its own.
 func Adopt() (*Home, error) {
 	if err := unix.Prctl(unix.PR_SET_CHILD_SUBREAPER, 1, 0, 0, 0); err != nil {
 		return nil, fmt.Errorf("becoming the parent of orphaned processes: %w", err)
@@ -45,6 +52,7 @@ func Adopt() (*Home, error) {
 		left:    make(chan struct{}),
 		own:     map[int]bool{},
 	}
+	h.mixed = os.Getpid() == 1 || h.adopted() && slices.ContainsFunc(Table(), func(p Process) bool { return p.Parent == os.Getpid() })
 	signal.Notify(h.signals, unix.SIGCHLD)
 	go h.bury()
 	return h, nil
@@ -92,14 +100,15 @@ func (h *Home) Wait(cmd *exec.Cmd) error {
 }
 
 // Kill kills all adopted processes and what is below them, and returns how many
-// it has found.
+// it has found. It finds none in a process that may have others' for children,
+// see [Adopt].
 func (h *Home) Kill() (killed int) {
 	if h == nil {
 		return 0
 	}
 	h.mu.Lock()
 	defer h.mu.Unlock()
-	if !h.adopted() {
+	if h.mixed || !h.adopted() {
 		return 0
 	}
 	done := map[Process]bool{}

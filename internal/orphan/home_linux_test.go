@@ -25,6 +25,9 @@ func TestMain(m *testing.M) {
 	if home, err = Adopt(); err != nil {
 		panic(err)
 	}
+	if os.Getenv(envHeir) != "" {
+		os.Exit(home.Kill())
+	}
 	code := m.Run()
 	home.Close()
 	if err := goleak.Find(); err != nil {
@@ -32,6 +35,26 @@ func TestMain(m *testing.M) {
 		code = 1
 	}
 	os.Exit(code)
+}
+
+// envHeir makes the test program one that kills what it has for orphans, and
+// exits with their number.
+const envHeir = "HERMES_TEST_HEIR"
+
+// TestHeir: what a process had for children when it took its place by exec is
+// not its own to kill.
+func TestHeir(t *testing.T) {
+	cmd := exec.Command("sh", "-c", `sleep 1000 & exec "$0"`, os.Args[0])
+	cmd.Env = append(os.Environ(), envHeir+"=1")
+	if err := home.Start(cmd); err != nil {
+		t.Fatal(err)
+	}
+	if err := home.Wait(cmd); err != nil {
+		t.Errorf("killed somebody else's process: %v", err)
+	}
+	if n := home.Kill(); n != 1 { // it is this process's orphan now
+		t.Errorf("%d processes outlived it, want 1", n)
+	}
 }
 
 // daemon starts a process that leaves its session and its parent, and returns it
