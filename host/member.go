@@ -6,6 +6,7 @@ import (
 	"sync/atomic"
 
 	"github.com/hermes-host/hermes-host/breaker"
+	"github.com/hermes-host/hermes-host/host/catalog"
 	"github.com/hermes-host/hermes-host/host/config"
 	"github.com/hermes-host/hermes-host/host/launcher"
 	"github.com/hermes-host/hermes-host/host/relay"
@@ -47,7 +48,7 @@ func (h *Host) member(file *config.File, cfg *config.Config, s config.Server) *m
 	}
 	m.server.Store(&s)
 	base := h.generation.Load() << 40 // the relay knows the calls of all members of a server by their ids
-	m.turn = takeover.New(base, h.relay.Lister(s.Name, handle))
+	m.turn = takeover.New(base, shelf{handle, h.relay, s.Name})
 	sc := h.supervision(cfg, s)
 	sc.Disabled = !s.Enabled
 	sc.Transport = &transport{m: m}
@@ -61,6 +62,20 @@ func (h *Host) member(file *config.File, cfg *config.Config, s config.Server) *m
 		m.settle.Do(func() { close(m.settled) })
 	}
 	return m
+}
+
+// A shelf is a server's place in the catalog. Whose lists come to it gets to
+// know what clients want to hear.
+type shelf struct {
+	*catalog.Handle
+	relay  *relay.Relay
+	server string
+}
+
+// Fetch implements [takeover.Shelf].
+func (s shelf) Fetch(ctx context.Context, from session.Session, which supervisor.Lists) (*catalog.Listing, error) {
+	s.relay.Introduce(s.server, from)
+	return s.Handle.Fetch(ctx, from, which)
 }
 
 // supervision is what the configuration of a server says about the care for

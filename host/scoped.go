@@ -72,7 +72,7 @@ func (p *scopes) get(server string, c relay.Client, build ownBuilder) (relay.Ser
 		p: p, server: server, client: c.ID(), scope: p.scope(server, c), base: p.last << 40,
 		idle: make(chan struct{}), since: time.Now(),
 	}
-	o.ownSettings = build(numbered{o.scope.Handler(o), o.base}, o.scope.Lister(&ownLists{o: o}))
+	o.ownSettings = build(numbered{o.scope.Handler(o), o.base}, &ownLists{o: o})
 	if len(p.by[server]) >= o.maxSessions && !p.makeRoom(server) {
 		return crowded{server, o.maxSessions}, true
 	}
@@ -294,6 +294,7 @@ type ownLists struct{ o *own }
 
 // List implements [supervisor.Lister].
 func (l *ownLists) List(_ context.Context, s session.Session, which supervisor.Lists) error {
+	l.o.scope.Introduce(s)
 	l.o.mu.Lock()
 	again := l.o.listed == s
 	l.o.listed = s

@@ -256,7 +256,8 @@ func newWorld(t testing.TB, servers ...*upserver) *world {
 // list does what a supervisor does with a new session, or after list_changed.
 func (w *world) list(s *upserver) {
 	h, _ := w.cat.Handle(s.name)
-	if err := w.r.Lister(s.name, h).List(context.Background(), asSession{s}, supervisor.AllLists); err != nil {
+	w.r.Introduce(s.name, asSession{s})
+	if err := h.List(context.Background(), asSession{s}, supervisor.AllLists); err != nil {
 		w.t.Fatal(err)
 	}
 }

@@ -4,30 +4,19 @@ import (
 	"context"
 
 	"github.com/hermes-host/hermes-host/host/session"
-	"github.com/hermes-host/hermes-host/host/supervisor"
 	"github.com/hermes-host/hermes-host/internal/rawjson"
 )
 
-// lister tells a new session what clients want to hear from the server.
-type lister struct {
-	supervisor.Lister
-	r *Relay
-	l *link
-}
+// Introduce tells a session, if it is new, what clients want to hear from its
+// server: their subscriptions and log level, which so outlive the sessions. It
+// does not wait for that. Whoever fetches the lists of a session calls it
+// before.
+func (r *Relay) Introduce(server string, s session.Session) { r.introduce(r.link(server, nil), s) }
 
-// Lister wraps a server's catalog handle for its supervisor: each new session
-// also gets the clients' subscriptions and log level, so that they outlive the
-// sessions.
-func (r *Relay) Lister(server string, next supervisor.Lister) supervisor.Lister {
-	return &lister{Lister: next, r: r, l: r.link(server, nil)}
-}
-
-// List implements supervisor.Lister.
-func (w *lister) List(ctx context.Context, s session.Session, which supervisor.Lists) error {
-	if !w.l.knows(s) {
-		w.r.background(func(ctx context.Context) { w.r.restoreInTurn(ctx, w.l, s) })
+func (r *Relay) introduce(l *link, s session.Session) {
+	if !l.knows(s) {
+		r.background(func(ctx context.Context) { r.restoreInTurn(ctx, l, s) })
 	}
-	return w.Lister.List(ctx, s, which)
 }
 
 // prepare waits until a client's own session knows what the client has asked

@@ -6,7 +6,6 @@ import (
 
 	"github.com/hermes-host/hermes-host/host/catalog"
 	"github.com/hermes-host/hermes-host/host/session"
-	"github.com/hermes-host/hermes-host/host/supervisor"
 	"github.com/hermes-host/hermes-host/internal/rawjson"
 	"github.com/hermes-host/hermes-host/shared/jsonrpc"
 )
@@ -127,11 +126,8 @@ func (s Scope) Unbind(srv Server) {
 // Handler returns what the supervisor srv of a session takes as its handler.
 func (s Scope) Handler(srv Server) session.Handler { return upstream{s.r, s.l, srv} }
 
-// Lister wraps what the session's supervisor takes as its lister, as
-// [Relay.Lister] does.
-func (s Scope) Lister(next supervisor.Lister) supervisor.Lister {
-	return &lister{Lister: next, r: s.r, l: s.l}
-}
+// Introduce does for the client's own session what [Relay.Introduce] does.
+func (s Scope) Introduce(own session.Session) { s.r.introduce(s.l, own) }
 
 // Subscribed reports whether the client waits for updates of resources, so
 // that the session is of use even without a call.

@@ -54,6 +54,17 @@ func (p *plugged) Close(context.Context) {
 	}
 }
 
+// introducing is a lister as the host makes it.
+type introducing struct {
+	*catalog.Handle
+	r *Relay
+}
+
+func (i introducing) List(ctx context.Context, s session.Session, which supervisor.Lists) error {
+	i.r.Introduce("a", s)
+	return i.Handle.List(ctx, s, which)
+}
+
 // TestWholeLifeOfAServer runs relay and catalog with a real supervisor: the
 // server dies and comes back, parks and is revived, changes its lists, and
 // clients hear of all that once and in order.
@@ -70,7 +81,7 @@ func TestWholeLifeOfAServer(t *testing.T) {
 		defer r.Close()
 		handle, _ := cat.Handle("a")
 		sup = supervisor.New(supervisor.Config{
-			Name: "a", Transport: p, Handler: r.Handler("a"), Lister: r.Lister("a", handle), Jitter: func() float64 { return 0.5 },
+			Name: "a", Transport: p, Handler: r.Handler("a"), Lister: introducing{handle, r}, Jitter: func() float64 { return 0.5 },
 		})
 		ctx, cancel := context.WithCancel(t.Context())
 		ended := make(chan error)

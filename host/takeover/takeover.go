@@ -3,12 +3,12 @@
 //
 // For a while there are both. The new one comes up beside the old one, which
 // serves until then; it goes on with the calls that it has, and all others go to
-// its successor. Both keep the same entries of the catalog up to date, and a
-// [Turn] decides whose word counts.
+// its successor. Both would fill the same place in the catalog, and a [Turn]
+// decides whose word counts.
 //
-//	next.Stage(old)   next may start: what it says of lists is kept back
+//	next.Stage(old)   next may start: the lists that it fetches are kept back
 //	old.Retire(next)  old gets no more calls, and no longer changes the lists
-//	next.Promote()    next is the one that clients see
+//	next.Promote()    next is the one that clients see, and its lists are there
 package takeover
 
 import (
@@ -16,6 +16,7 @@ import (
 	"errors"
 	"sync"
 
+	"github.com/hermes-host/hermes-host/host/catalog"
 	"github.com/hermes-host/hermes-host/host/session"
 	"github.com/hermes-host/hermes-host/host/supervisor"
 )
@@ -23,7 +24,14 @@ import (
 // A Supervisor is what a Turn needs of a [*supervisor.Supervisor].
 type Supervisor interface {
 	Call(context.Context, session.Request, supervisor.CallOptions) (session.Reply, error)
-	Refresh(supervisor.Lists)
+}
+
+// A Shelf is a server's place in the catalog: a [*catalog.Handle], or something
+// around it.
+type Shelf interface {
+	Fetch(context.Context, session.Session, supervisor.Lists) (*catalog.Listing, error)
+	Publish(*catalog.Listing) error
+	Withdraw()
 }
 
 // A Turn is the time in which one supervisor looks after a server. It is the
@@ -31,14 +39,13 @@ type Supervisor interface {
 // concurrently, in any state.
 type Turn struct {
 	base  uint64
-	lists supervisor.Lister
+	shelf Shelf
 	sup   Supervisor
 
-	mu        sync.Mutex // may be held while a successor's is taken
-	staged    bool       // another is the one that clients see
-	listed    bool       // it has listed, and not withdrawn since
-	withdrawn bool       // the latest that its supervisor has said of its lists
-	outdated  bool       // while staged: the predecessor has listed later
+	mu        sync.Mutex       // may be held while a successor's is taken
+	staged    bool             // another is the one that clients see
+	held      *catalog.Listing // while staged: its lists
+	withdrawn bool             // while staged: it has withdrawn its lists
 	retired   bool
 	next      *Turn // takes over, or is about to
 	calls     int
@@ -47,11 +54,11 @@ type Turn struct {
 
 var _ supervisor.Lister = (*Turn)(nil)
 
-// New returns the turn of the supervisor that Begin names, whose lists go to
-// lists. Base is added to the ids of its calls, which others know by them over
+// New returns the turn of the supervisor that Begin names, whose lists go to a
+// shelf. Base is added to the ids of its calls, which others know by them over
 // several turns.
-func New(base uint64, lists supervisor.Lister) *Turn {
-	return &Turn{base: base, lists: lists, idle: make(chan struct{})}
+func New(base uint64, shelf Shelf) *Turn {
+	return &Turn{base: base, shelf: shelf, idle: make(chan struct{})}
 }
 
 // Begin names the supervisor. It is called once, before all else: the supervisor
@@ -81,16 +88,18 @@ func (t *Turn) Retire(next *Turn) {
 // Idle is closed when the turn is retired and its last call has ended.
 func (t *Turn) Idle() <-chan struct{} { return t.idle }
 
-// Promote makes the turn the one that clients see.
+// Promote makes the turn the one that clients see. If it has not listed yet, its
+// predecessor's entries stay until it does.
 func (t *Turn) Promote() {
 	t.mu.Lock()
 	defer t.mu.Unlock()
 	t.staged = false
-	if t.withdrawn {
-		t.lists.Withdraw()
-	}
-	if t.outdated {
-		t.sup.Refresh(supervisor.AllLists)
+	switch {
+	case t.held != nil:
+		_ = t.shelf.Publish(t.held) // fails for a server that was removed meanwhile
+		t.held = nil
+	case t.withdrawn:
+		t.shelf.Withdraw()
 	}
 }
 
@@ -137,66 +146,54 @@ func (t *Turn) successor() *Turn {
 // List implements [supervisor.Lister]. One that waits to take over lists, too:
 // that is what makes it ready.
 func (t *Turn) List(ctx context.Context, s session.Session, which supervisor.Lists) error {
-	t.mu.Lock()
-	if t.retired {
-		t.mu.Unlock()
+	if t.over() {
 		return errSucceeded
 	}
-	if which == supervisor.AllLists {
-		t.outdated = false // what the predecessor says meanwhile counts again
-	}
-	t.mu.Unlock()
-	err := t.lists.List(ctx, s, which)
-	t.mu.Lock()
-	defer t.mu.Unlock()
-	if _, partial := errors.AsType[*supervisor.PartialError](err); err != nil && !partial {
+	got, err := t.shelf.Fetch(ctx, s, which)
+	if got == nil {
 		return err
 	}
-	t.listed, t.withdrawn = true, false
-	if t.next != nil {
-		t.next.overwritten()
+	t.mu.Lock()
+	defer t.mu.Unlock()
+	switch {
+	case t.retired:
+		return errSucceeded
+	case t.staged:
+		t.held, t.withdrawn = t.held.Then(got), false
+	default:
+		if err := t.shelf.Publish(got); err != nil {
+			return err
+		}
 	}
 	return err
 }
 
 var errSucceeded = errors.New("the configuration has changed, and another session has taken over")
 
-// overwritten hears that the predecessor's lists may have replaced its own.
-func (t *Turn) overwritten() {
+func (t *Turn) over() bool {
 	t.mu.Lock()
 	defer t.mu.Unlock()
-	switch {
-	case t.staged:
-		t.outdated = true
-	case t.retired && t.next != nil:
-		t.next.overwritten()
-	case t.withdrawn:
-		t.lists.Withdraw()
-	default:
-		t.sup.Refresh(supervisor.AllLists)
-	}
+	return t.retired
 }
 
-// ready reports whether the turn has listed and only waits to be promoted.
+// ready reports whether the turn has lists and only waits to be promoted.
 func (t *Turn) ready() bool {
 	t.mu.Lock()
 	defer t.mu.Unlock()
-	return t.staged && t.listed
+	return t.held != nil
 }
 
-// Withdraw implements [supervisor.Lister]. Once a successor has listed, the
-// entries are the successor's.
+// Withdraw implements [supervisor.Lister]. Once a successor has lists the
+// entries stay, as its own are about to replace them.
 func (t *Turn) Withdraw() {
 	t.mu.Lock()
 	defer t.mu.Unlock()
-	if t.retired {
-		return
-	}
-	t.listed, t.withdrawn = false, true
 	switch {
+	case t.retired:
 	case t.staged:
+		t.held, t.withdrawn = nil, true
 	case t.next != nil && t.next.ready():
 	default:
-		t.lists.Withdraw()
+		t.shelf.Withdraw()
 	}
 }

@@ -3,42 +3,66 @@ package takeover
 import (
 	"context"
 	"encoding/json"
+	"fmt"
 	"testing"
 
 	"go.uber.org/goleak"
 
+	"github.com/hermes-host/hermes-host/host/catalog"
 	"github.com/hermes-host/hermes-host/host/session"
 	"github.com/hermes-host/hermes-host/host/supervisor"
 )
 
 func TestMain(m *testing.M) { goleak.VerifyTestMain(m) }
 
-// A shelf is the place in the catalog that both supervisors fill.
-type shelf struct{ has string }
-
-// A side is one supervisor: its lists go to a shelf under its name, its calls
-// answer with it.
+// A side is one supervisor, and its session: the tool that it lists and what it
+// answers calls with are its name.
 type side struct {
 	*Turn
-	name    string
-	on      *shelf
-	during  func() // while lists are fetched
-	hold    chan struct{}
-	held    chan struct{}
-	refresh int
+	session.Session
+	name   string
+	during func() // while lists are fetched
+	hold   chan struct{}
+	held   chan struct{}
 }
 
-func newSide(name string, on *shelf) *side {
-	s := &side{name: name, on: on}
-	s.Turn = New(0, lister{s})
+// newCatalog returns a catalog with the server "x".
+func newCatalog(t *testing.T) *catalog.Catalog {
+	t.Helper()
+	c := catalog.New()
+	if err := c.SetServers([]catalog.Server{{Name: "x"}}); err != nil {
+		t.Fatal(err)
+	}
+	return c
+}
+
+func newSide(name string, c *catalog.Catalog) *side {
+	s := &side{name: name}
+	handle, _ := c.Handle("x")
+	s.Turn = New(0, handle)
 	s.Begin(s)
 	return s
+}
+
+func (s *side) Info() session.Info {
+	return session.Info{ProtocolVersion: "2025-11-25", Capabilities: json.RawMessage(`{"tools":{}}`)}
+}
+
+// sessionOf is a side as its session; as itself it makes calls by way of its
+// turn.
+type sessionOf struct{ *side }
+
+func (s sessionOf) Call(context.Context, session.Request) (session.Reply, error) {
+	if s.during != nil {
+		s.during()
+	}
+	return session.Reply{Result: fmt.Appendf(nil, `{"tools":[{"name":%q,"inputSchema":{"type":"object"}}]}`, s.name)}, nil
 }
 
 // lists has the side list what it has.
 func (s *side) lists(t *testing.T) {
 	t.Helper()
-	if err := s.List(t.Context(), nil, supervisor.AllLists); err != nil {
+	if err := s.List(t.Context(), sessionOf{s}, supervisor.AllLists); err != nil {
 		t.Fatal(err)
 	}
 }
@@ -61,85 +85,94 @@ func (s *side) Call(context.Context, session.Request, supervisor.CallOptions) (s
 	return session.Reply{Result: json.RawMessage(s.name)}, nil
 }
 
-func (s *side) Refresh(supervisor.Lists) { s.refresh++ }
-
-type lister struct{ s *side }
-
-func (l lister) List(context.Context, session.Session, supervisor.Lists) error {
-	if l.s.during != nil {
-		l.s.during()
+// shown returns whose tool clients see, "" if none.
+func shown(t *testing.T, c *catalog.Catalog) string {
+	t.Helper()
+	e, _ := c.Endpoint("x")
+	raw, err := e.View().List(catalog.Tools, nil, "2025-11-25")
+	if err != nil {
+		t.Fatal(err)
 	}
-	l.s.on.has = l.s.name
-	return nil
+	var list struct{ Tools []struct{ Name string } }
+	if err := json.Unmarshal(raw, &list); err != nil || len(list.Tools) > 1 {
+		t.Fatalf("the list is %s: %v", raw, err)
+	}
+	if len(list.Tools) == 0 {
+		return ""
+	}
+	return list.Tools[0].Name
 }
 
-func (l lister) Withdraw() { l.s.on.has = "" }
-
-// TestTakeover: what the shelf has after one supervisor has taken over from
-// another, whatever both have said before, meanwhile and after.
+// TestTakeover: what clients see while one supervisor comes up beside another,
+// and after it has taken over, whatever both have said before, meanwhile and after.
 func TestTakeover(t *testing.T) {
 	for _, c := range []struct {
-		name      string
-		before    func(t *testing.T, old, next *side) // next is staged, old has listed
-		after     func(t *testing.T, old, next *side)
-		has       string
-		refreshes int // of the successor
+		name   string
+		before func(t *testing.T, old, next *side) // next is staged, old has listed
+		staged string                              // is shown then
+		after  func(t *testing.T, old, next *side)
+		has    string // is shown in the end
 	}{
-		{"ready", func(t *testing.T, _, next *side) { next.lists(t) }, nil, "next", 0},
-		{"not up yet", nil, nil, "old", 0},
-		{"parked", func(_ *testing.T, _, next *side) { next.Withdraw() }, nil, "", 0},
-		{"ready, then parked", func(t *testing.T, _, next *side) { next.lists(t); next.Withdraw() }, nil, "", 0},
-		{"ready, and the predecessor parks", func(t *testing.T, old, next *side) { next.lists(t); old.Withdraw() }, nil, "next", 0},
-		{"not up yet, and the predecessor parks", func(_ *testing.T, old, _ *side) { old.Withdraw() }, nil, "", 0},
-		{"ready, and the predecessor lists again", func(t *testing.T, old, next *side) { next.lists(t); old.lists(t) }, nil, "old", 1},
-		{"the predecessor ends", func(t *testing.T, _, next *side) { next.lists(t) }, func(_ *testing.T, old, _ *side) { old.Withdraw() }, "next", 0},
-		{"the successor parks later", func(t *testing.T, _, next *side) { next.lists(t) }, func(_ *testing.T, _, next *side) { next.Withdraw() }, "", 0},
+		{"ready", func(t *testing.T, _, next *side) { next.lists(t) }, "old", nil, "next"},
+		{"not up yet", nil, "old", nil, "old"},
+		{"not up yet, and lists later", nil, "old", func(t *testing.T, _, next *side) { next.lists(t) }, "next"},
+		{"parked", func(_ *testing.T, _, next *side) { next.Withdraw() }, "old", nil, ""},
+		{"ready, then parked", func(t *testing.T, _, next *side) { next.lists(t); next.Withdraw() }, "old", nil, ""},
+		{"parked, then ready", func(t *testing.T, _, next *side) { next.Withdraw(); next.lists(t) }, "old", nil, "next"},
+		{"ready, and the predecessor parks", func(t *testing.T, old, next *side) { next.lists(t); old.Withdraw() }, "old", nil, "next"},
+		{"not up yet, and the predecessor parks", func(_ *testing.T, old, _ *side) { old.Withdraw() }, "", nil, ""},
+		{"ready, and the predecessor lists again", func(t *testing.T, old, next *side) { next.lists(t); old.lists(t) }, "old", nil, "next"},
+		{"the predecessor ends", func(t *testing.T, _, next *side) { next.lists(t) }, "old", func(_ *testing.T, old, _ *side) { old.Withdraw() }, "next"},
+		{"the successor parks later", func(t *testing.T, _, next *side) { next.lists(t) }, "old", func(_ *testing.T, _, next *side) { next.Withdraw() }, ""},
 	} {
 		t.Run(c.name, func(t *testing.T) {
-			on := &shelf{}
+			on := newCatalog(t)
 			old, next := newSide("old", on), newSide("next", on)
 			old.lists(t)
 			next.Stage(old.Turn)
 			if c.before != nil {
 				c.before(t, old, next)
 			}
+			if got := shown(t, on); got != c.staged {
+				t.Errorf("before the takeover %q is shown, want %q", got, c.staged)
+			}
 			old.Retire(next.Turn)
 			next.Promote()
 			if c.after != nil {
 				c.after(t, old, next)
 			}
-			if on.has != c.has || next.refresh != c.refreshes {
-				t.Errorf("the shelf has %q after %d refreshes; want %q after %d", on.has, next.refresh, c.has, c.refreshes)
+			if got := shown(t, on); got != c.has {
+				t.Errorf("%q is shown, want %q", got, c.has)
 			}
 		})
 	}
 }
 
 // TestLateLists: a list that a supervisor was fetching when another took over
-// comes after it. The successor lists again, or withdraws again.
+// comes to nothing, and so does any that it would fetch later.
 func TestLateLists(t *testing.T) {
 	for _, parked := range []bool{false, true} {
-		on := &shelf{}
+		on := newCatalog(t)
 		old, next := newSide("old", on), newSide("next", on)
 		next.Stage(old.Turn)
+		want := "next"
 		old.during = func() {
 			if parked {
 				next.Withdraw()
+				want = ""
 			} else {
 				next.lists(t)
 			}
 			old.Retire(next.Turn)
 			next.Promote()
 		}
-		old.lists(t)
-		if parked && (on.has != "" || next.refresh != 0) {
-			t.Errorf("a parked server's shelf has %q after %d refreshes", on.has, next.refresh)
-		}
-		if !parked && next.refresh != 1 {
-			t.Errorf("%d refreshes, want 1", next.refresh)
-		}
-		if err := old.List(t.Context(), nil, supervisor.AllLists); err == nil {
-			t.Error("a supervisor lists although another has taken over")
+		for _, when := range []string{"meanwhile", "later"} {
+			if err := old.List(t.Context(), sessionOf{old}, supervisor.AllLists); err == nil {
+				t.Errorf("a supervisor lists although another has taken over %s", when)
+			}
+			if got := shown(t, on); got != want {
+				t.Errorf("%s: %q is shown, want %q", when, got, want)
+			}
 		}
 	}
 }
@@ -147,7 +180,7 @@ func TestLateLists(t *testing.T) {
 // TestCallsAreHandedOver: a supervisor goes on with the calls that it has, and
 // gives all others to its successor, and that to its own.
 func TestCallsAreHandedOver(t *testing.T) {
-	on := &shelf{}
+	on := newCatalog(t)
 	first, second, third := newSide("first", on), newSide("second", on), newSide("third", on)
 	first.hold, first.held = make(chan struct{}), make(chan struct{})
 	answer := make(chan string, 1)

@@ -135,15 +135,15 @@ var mutations = []mutation{
 
 	// One supervisor takes over from another.
 	{"the end of a predecessor withdraws its successor's lists", succeed,
-		"\tif t.retired {\n\t\treturn\n\t}\n", ""},
+		"\tcase t.retired:\n\tcase t.staged:\n\t\tt.held,", "\tcase t.staged:\n\t\tt.held,"},
 	{"a park just before the end withdraws the successor's lists", succeed,
 		"\tcase t.next != nil && t.next.ready():\n", ""},
-	{"a successor that parked while it waited has its lists shown", succeed,
-		"\tif t.withdrawn {\n\t\tt.lists.Withdraw()\n\t}\n", ""},
-	{"lists of a predecessor that came last stay in place of its successor's", succeed,
-		"\tif t.outdated {\n", "\tif t.outdated && t.withdrawn {\n"},
-	{"lists of a predecessor that come late stay although its successor is parked", succeed,
-		"\tcase t.withdrawn:\n\t\tt.lists.Withdraw()\n", ""},
+	{"a successor that parked while it waited has its predecessor's lists shown", succeed,
+		"\tcase t.withdrawn:\n\t\tt.shelf.Withdraw()\n", ""},
+	{"a successor's lists are shown before it is promoted", succeed,
+		"\tcase t.staged:\n\t\tt.held, t.withdrawn = t.held.Then(got), false\n", ""},
+	{"lists that a predecessor was fetching replace its successor's", succeed,
+		"\tcase t.retired:\n\t\treturn errSucceeded\n", ""},
 	{"a predecessor goes on taking calls", succeed,
 		"\t\tif next == nil {\n", "\t\tif next != t {\n"},
 

@@ -202,7 +202,6 @@ func (h *history) checkCatalog(state supervisor.State) {
 		session = live.n
 	}
 	gone := state == supervisor.Parked || state == supervisor.Stopped || !h.config.there
-	mixed := time.Now().Before(h.mixed)
 	from := 0 // the session that the lists are from
 	for kind, f := range kinds {
 		got := lists[kind]
@@ -218,7 +217,6 @@ func (h *history) checkCatalog(state supervisor.State) {
 			h.fault("ready, and the catalog has no %s", f.member)
 		case len(got) > 0 && !slices.Equal(got, want):
 			h.fault("the catalog has the %s %v, which are not whole: %v", f.member, got, want)
-		case mixed:
 		case state == supervisor.Ready && n != session:
 			h.fault("session %d is ready, the catalog has the %s of session %d", session, f.member, n)
 		case from > 0 && n != from:

@@ -56,10 +56,7 @@ type history struct {
 	steps  int
 	faults []string
 	acted  map[string]int // how often a server may have acted on a call
-	// mixed is until when the lists of a session that was taken over from may
-	// be shown beside, or in place of, its successor's.
-	mixed time.Time
-	heard map[int]int // events of a session that came through
+	heard  map[int]int    // events of a session that came through
 }
 
 // A server is one supervisor's life.

@@ -218,7 +218,6 @@ func (h *history) takeover() {
 	h.config.last, h.config.hides = h.rng.IntN(2) == 0, h.rng.IntN(2) == 0
 	h.step("reload: another supervisor comes up beside; its server, when %s", w.now())
 	next := h.begin("x", w, old)
-	h.mixed = time.Now().Add(time.Hour)
 	late := time.After(takeoverBy)
 	for waiting := true; waiting; {
 		select {
@@ -236,7 +235,6 @@ func (h *history) takeover() {
 	h.configure()
 	h.present.Store(next)
 	h.world = w
-	h.mixed = time.Now().Add(fresh + listing)
 	st := next.sup.Status().State
 	h.step("reload: it takes over, %s", st)
 	if served && st == supervisor.Ready && len(h.read()[catalog.Tools]) == 0 {
