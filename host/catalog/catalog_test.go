@@ -399,3 +399,39 @@ func BenchmarkRebuild(b *testing.B) {
 		e.View()
 	}
 }
+
+// TestSameListsAgain: a new session that says what the last one said changes
+// nothing, so that nobody builds a view anew.
+func TestSameListsAgain(t *testing.T) {
+	c := with(t, Server{Name: "a"})
+	session := func(result string, names ...string) *fake {
+		f := tools(names...)
+		f.info.Result = json.RawMessage(result)
+		return f
+	}
+	e, _ := c.Endpoint("a")
+	feed(t, c, "a", session(`{"n":1}`, "x", "y"))
+	was := e.View()
+	feed(t, c, "a", session(`{"n":1}`, "x", "y"))
+	if e.View() != was {
+		t.Error("the same lists made another view")
+	}
+	for name, other := range map[string]*fake{
+		"another tool":      session(`{"n":1}`, "x", "z"),
+		"another order":     session(`{"n":1}`, "y", "x"),
+		"one tool less":     session(`{"n":1}`, "x"),
+		"another handshake": session(`{"n":2}`, "x", "y"),
+	} {
+		feed(t, c, "a", session(`{"n":1}`, "x", "y"))
+		was := e.View()
+		if feed(t, c, "a", other); e.View() == was {
+			t.Errorf("%s: the view is the old one", name)
+		}
+	}
+	feed(t, c, "a", session(`{"n":1}`, "x", "y"))
+	h, _ := c.Handle("a")
+	h.Withdraw()
+	if feed(t, c, "a", session(`{"n":1}`, "x", "y")); len(e.View().lists[Tools].entries) != 2 {
+		t.Error("what was withdrawn is not back")
+	}
+}

@@ -1,6 +1,7 @@
 package catalog
 
 import (
+	"bytes"
 	"context"
 	"encoding/json"
 	"fmt"
@@ -26,6 +27,13 @@ type heard struct {
 	more  int    // quarantined entries beyond bad
 	note  string // what was odd about the list; for status
 	extra []member
+}
+
+// equal reports whether two lists are the same to clients and in status.
+func (h *heard) equal(o *heard) bool {
+	return h.more == o.more && h.note == o.note && slices.Equal(h.bad, o.bad) &&
+		slices.EqualFunc(h.items, o.items, func(a, b *item) bool { return bytes.Equal(a.raw, b.raw) }) &&
+		slices.EqualFunc(h.extra, o.extra, func(a, b member) bool { return a.name == b.name && bytes.Equal(a.raw, b.raw) })
 }
 
 // member is a member of a list's result besides the entries, such as ttlMs.

@@ -1,6 +1,7 @@
 package catalog
 
 import (
+	"bytes"
 	"context"
 	"errors"
 	"fmt"
@@ -123,6 +124,9 @@ func (h *Handle) Fetch(ctx context.Context, s session.Session, which supervisor.
 func (h *Handle) Publish(l *Listing) error {
 	defer h.settle()
 	known := h.c.update(h.server, func(o *offer) bool {
+		if o.shows(l) {
+			return false // most new sessions list what the last one did
+		}
 		o.info, o.live, o.listed = l.info, true, true
 		for kind := range kinds {
 			if l.got[kind] != nil {
@@ -139,6 +143,19 @@ func (h *Handle) Publish(l *Listing) error {
 		return fmt.Errorf("server %q is no longer configured", h.server)
 	}
 	return nil
+}
+
+// shows reports whether publishing a listing would change nothing.
+func (o *offer) shows(l *Listing) bool {
+	if !o.live || !o.listed || l.info.Result == nil || !bytes.Equal(o.info.Result, l.info.Result) || o.info.ProtocolVersion != l.info.ProtocolVersion {
+		return false
+	}
+	for kind := range kinds {
+		if l.no[kind] != nil || l.got[kind] != nil && !o.heard[kind].equal(l.got[kind]) {
+			return false
+		}
+	}
+	return true
 }
 
 // Withdraw takes the server's entries out of the lists. Their names stay
