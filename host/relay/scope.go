@@ -146,21 +146,15 @@ var declarable = map[string][]string{
 	"sampling.tools":   {"sampling", "tools"},
 }
 
-// Capabilities returns the MCP ClientCapabilities that the host declares to a
-// session that all clients share, unless the configuration says something else:
-// elicitation of both kinds and sampling.
-//
-// They are declared since a question that comes while one client's call is in
-// flight finds its way to that client; many servers hide tools from clients
-// that declare neither. A client that can't be asked answers with an error, as
-// it would to the server itself. Roots are never declared: they are one
-// client's, and servers take them as settings for all that they do.
-func Capabilities() json.RawMessage {
-	return Declare([]string{"elicitation.form", "elicitation.url", "sampling"})
-}
-
 // Declare returns the MCP ClientCapabilities for words of the configuration.
 // Other words are left out.
+//
+// They can be declared to a session that all clients share, since a question that
+// comes while one client's call is in flight finds its way to that client; many
+// servers hide tools from clients that declare neither elicitation nor sampling.
+// A client that can't be asked answers with an error, as it would to the server
+// itself. There is no word for roots: they are one client's, and servers take
+// them as settings for all that they do.
 func Declare(words []string) json.RawMessage {
 	out := json.RawMessage(`{}`)
 	for _, word := range words {
