@@ -326,7 +326,15 @@ func TestConnecting(t *testing.T) {
 		"404": {http.NotFound, transportpb.SessionEnd_CLASS_TRANSPORT, true, `transport "http"`, true},
 		"500": {
 			func(w http.ResponseWriter, _ *http.Request) { http.Error(w, "boom", http.StatusInternalServerError) },
-			transportpb.SessionEnd_CLASS_TRANSPORT, true, "500 Internal Server Error: boom", false,
+			transportpb.SessionEnd_CLASS_TRANSPORT, true, "500 Internal Server Error: boom", true,
+		},
+		"503": {
+			func(w http.ResponseWriter, _ *http.Request) { http.Error(w, "soon", http.StatusServiceUnavailable) },
+			transportpb.SessionEnd_CLASS_TRANSPORT, true, "503 Service Unavailable: soon", false,
+		},
+		"403": {
+			func(w http.ResponseWriter, _ *http.Request) { w.WriteHeader(http.StatusForbidden) },
+			transportpb.SessionEnd_CLASS_AUTH, false, "403", true,
 		},
 		"401": {
 			func(w http.ResponseWriter, _ *http.Request) { w.WriteHeader(http.StatusUnauthorized) },
@@ -334,7 +342,7 @@ func TestConnecting(t *testing.T) {
 		},
 		"redirect loop": {
 			func(w http.ResponseWriter, r *http.Request) { http.Redirect(w, r, "/x", http.StatusTemporaryRedirect) },
-			transportpb.SessionEnd_CLASS_CONFIG, false, "307", false,
+			transportpb.SessionEnd_CLASS_CONFIG, false, "307", true,
 		},
 		"web page": {
 			func(w http.ResponseWriter, _ *http.Request) { fmt.Fprint(w, "<html><body>") },

@@ -23,7 +23,9 @@ var errNoEndpoint = errors.New("no endpoint came in time")
 const advice = `; a server of streamable HTTP needs transport "http"`
 
 // A NoStream says that there is a server at the URL, but no event stream that
-// begins with an endpoint.
+// begins with an endpoint. Whatever a server answers to a GET may mean that: some
+// of streamable HTTP only answer 405, as they should, others 403, 410 or 500. A
+// demand for authorization and a proxy's word that the server is away are none.
 type NoStream struct{ End *shared.EndError }
 
 // Error returns the message.
@@ -96,20 +98,25 @@ func (c *Conn) checkStream(resp *http.Response) error {
 		}}
 	}
 	switch status := resp.StatusCode; {
-	case status == http.StatusUnauthorized || status == http.StatusForbidden:
+	case status == http.StatusUnauthorized:
 		return &shared.EndError{Class: transportpb.SessionEnd_CLASS_AUTH, Message: c.client.AuthMessage(resp)}
+	case status == http.StatusForbidden: // to whom, or to a GET
+		return &NoStream{&shared.EndError{Class: transportpb.SessionEnd_CLASS_AUTH, Message: c.client.AuthMessage(resp)}}
 	case status >= 300 && status < 400:
-		return shared.ConfigError(place+" "+httpconn.RedirectMessage(resp), shared.Attr("url"))
+		return &NoStream{shared.ConfigError(place+" "+httpconn.RedirectMessage(resp), shared.Attr("url"))}
 	case status == http.StatusMethodNotAllowed:
 		// A server of this transport has to take a GET.
 		return &NoStream{shared.ConfigError(fmt.Sprintf("%s answered 405 to a GET: it has no event stream%s", place, advice), shared.Attr("url"))}
 	case status >= 300:
 		body, _ := httpconn.ReadBody(resp, 64<<10)
 		message := c.client.StatusMessage(resp, body)
-		if status == http.StatusNotFound || status == http.StatusBadRequest || status == http.StatusNotAcceptable {
+		switch status {
+		case http.StatusNotFound, http.StatusBadRequest, http.StatusNotAcceptable:
 			return &NoStream{transportEnd(message + advice)}
+		case http.StatusRequestTimeout, http.StatusTooManyRequests, http.StatusBadGateway, http.StatusServiceUnavailable, http.StatusGatewayTimeout:
+			return transportEnd(message) // the server itself has said nothing
 		}
-		return transportEnd(message)
+		return &NoStream{transportEnd(message)} // 501, or 500 from a server that has no GET in mind
 	}
 	switch media := httpconn.MediaType(resp); media {
 	case "text/event-stream":

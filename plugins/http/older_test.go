@@ -104,13 +104,21 @@ func TestOlderTransport(t *testing.T) {
 			if second.Learnt != nil || second.Advice != first.Advice {
 				t.Errorf("learnt %q, advice %q", second.Learnt, second.Advice)
 			}
-			server.is(streamable)
-			third := connect(first.Learnt)
-			if got := server.is(nil); len(got) < 2 || got[0] != "GET" || got[1] != "POST" {
-				t.Errorf("the updated server got %q", got)
-			}
-			if third.Learnt == nil || len(third.Learnt) > 0 || third.Advice != "" {
-				t.Errorf("learnt %q, advice %q", third.Learnt, third.Advice)
+			for _, status := range []int{0, 403, 410, 500, 501} { // how the updated server answers a GET
+				server.is(http.HandlerFunc(func(w http.ResponseWriter, r *http.Request) {
+					if r.Method == http.MethodGet && status != 0 {
+						w.WriteHeader(status)
+						return
+					}
+					streamable.ServeHTTP(w, r)
+				}))
+				third := connect(first.Learnt)
+				if got := server.is(nil); len(got) < 2 || got[0] != "GET" || got[1] != "POST" {
+					t.Errorf("the updated server got %q", got)
+				}
+				if third.Learnt == nil || len(third.Learnt) > 0 || third.Advice != "" {
+					t.Errorf("learnt %q, advice %q", third.Learnt, third.Advice)
+				}
 			}
 		})
 	}
