@@ -47,7 +47,7 @@ func TestLaunchErrors(t *testing.T) {
 		{"success", fakeCommand("exit 0"), session.ConfigFault, false, []string{"is not a hermes transport plugin"}},
 		{"garbage", fakeCommand("garbage"), session.ConfigFault, false, []string{"is not a hermes transport plugin", "usage: something"}},
 		{"garbage and exit", fakeCommand("garbage and exit"), session.ConfigFault, false, []string{"usage: something"}},
-		{"hang", fakeCommand("hang"), session.Gone, true, []string{"within 1s", "thinking"}},
+		{"hang", fakeCommand("hang"), session.Gone, true, []string{"within 3s", "thinking"}},
 		{"panic", fakeCommand("panic"), session.Gone, true, []string{"panic: no good"}},
 		{"killed after the handshake", fakeCommand("killed after the handshake"), session.Gone, true, []string{"ended while it started: signal: killed"}},
 		{"version", fakeCommand("version 9"), session.ConfigFault, false, []string{"version 9"}},
@@ -57,7 +57,7 @@ func TestLaunchErrors(t *testing.T) {
 		t.Run(c.name, func(t *testing.T) {
 			w := newWorld(t, c.commands, func(q *timing) {
 				if c.name == "hang" {
-					q.handshake = time.Second
+					q.handshake = 3 * time.Second
 				}
 				if c.name == "describe" {
 					q.describe = 2 * time.Second
