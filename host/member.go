@@ -130,11 +130,11 @@ func (m *member) advise() {
 	}
 }
 
-// Session implements [relay.Server].
+// Session implements [relay.Server], for what the member's own session asks.
 func (m *member) Session() session.Session { return m.sup.Session() }
 
 // Await implements [relay.Server].
-func (m *member) Await(ctx context.Context) error { return m.sup.Await(ctx) }
+func (m *member) Await(ctx context.Context) error { return m.turn.Await(ctx) }
 
 // Call implements [relay.Server]. Once another member has taken over, it makes
 // the call.

@@ -22,16 +22,17 @@ func (h *Host) lookup(server string, c relay.Client) (relay.Server, bool) {
 			return nil, false
 		}
 		if c == nil || !m.server.Load().Enabled || m.sup.Ordered() {
-			return m, true // which says why, if there is no session
+			return m.turn, true // which says why, if there is no session
 		}
 		srv, ok := h.scopes.get(server, c, m.own(c))
 		if !ok {
-			return m, true // which says that it is shut down
+			return m.turn, true // which says that it is shut down
 		}
-		if h.memberOf(server) == m {
+		now := h.memberOf(server)
+		if now == m {
 			return srv, true
 		}
-		h.scopes.drop(server, lastCalls, errChanged) // a reload came between
+		h.scopes.drop(server, now, lastCalls, errChanged) // a reload came between
 	}
 }
 
@@ -68,7 +69,7 @@ func (m *member) own(c relay.Client) ownBuilder {
 		sc.Handler = redacting{handler, m.cfg}
 		sc.Lister = lister
 		sc.Timeouts.CallWait = max(server.CallWait, server.Timeouts.Connect)
-		return ownSettings{supervisor.New(sc), server.IdleTimeout, server.MaxSessions}
+		return ownSettings{supervisor.New(sc), m, server.IdleTimeout, server.MaxSessions}
 	}
 }
 

@@ -41,12 +41,13 @@ type ownBuilder func(session.Handler, supervisor.Lister) ownSettings
 // ownSettings is what an ownBuilder returns.
 type ownSettings struct {
 	sup         *supervisor.Supervisor
+	of          *member // whose configuration it has
 	idleTimeout time.Duration
 	maxSessions int
 }
 
-// settling protects a session that was looked up from giving way before the
-// call that wanted it has begun.
+// settling protects a session that was looked up from ending before the call
+// that wanted it has begun.
 const settling = time.Second
 
 var (
@@ -70,7 +71,7 @@ func (p *scopes) get(server string, c relay.Client, build ownBuilder) (relay.Ser
 	p.last++
 	o := &own{
 		p: p, server: server, client: c.ID(), scope: p.scope(server, c), base: p.last << 40,
-		idle: make(chan struct{}), since: time.Now(),
+		since: time.Now(), ended: make(chan struct{}, 1),
 	}
 	o.ownSettings = build(numbered{o.scope.Handler(o), o.base}, &ownLists{o: o})
 	if len(p.by[server]) >= o.maxSessions && !p.makeRoom(server) {
@@ -134,30 +135,31 @@ func (p *scopes) left(c relay.Client) {
 	}
 }
 
-// drop takes all sessions with a server away, since the server is gone or its
-// configuration is another. Calls in flight may go on for a while.
-func (p *scopes) drop(server string, patience time.Duration, why error) {
+// drop takes all sessions with a server away but those with the configuration
+// that now is valid, since the server is gone (now is nil) or its configuration
+// is another. Calls in flight, and those that have just looked a session up, may
+// go on for a while.
+func (p *scopes) drop(server string, now *member, patience time.Duration, why error) {
 	p.mu.Lock()
 	defer p.mu.Unlock()
-	for _, o := range p.by[server] {
+	for client, o := range p.by[server] {
+		if now != nil && o.of == now {
+			continue
+		}
+		delete(p.by[server], client)
 		o.scope.Unbind(o)
 		o.timer.Stop()
-		if o.retire() {
-			o.cancel(why)
+		if p.closed { // all end
 			continue
 		}
 		p.running.Go(func() {
-			timer := time.NewTimer(patience)
-			defer timer.Stop()
-			select {
-			case <-o.idle:
-			case <-timer.C:
-			case <-p.life.Done():
-			}
+			o.finish(p.life, patience)
 			o.cancel(why)
 		})
 	}
-	delete(p.by, server)
+	if len(p.by[server]) == 0 {
+		delete(p.by, server)
+	}
 }
 
 // order gives an operator's order to all sessions with a server.
@@ -209,10 +211,9 @@ type own struct {
 	timer  *time.Timer
 
 	mu     sync.Mutex
-	calls  int
-	since  time.Time // when it was used last
-	gone   bool      // retired
-	idle   chan struct{}
+	calls  int             // and those that wait for the session
+	since  time.Time       // when it was used last
+	ended  chan struct{}   // has room for one, which is there when the last call has ended
 	listed session.Session // the one whose lists have been asked for
 }
 
@@ -222,26 +223,37 @@ var _ relay.Server = (*own)(nil)
 func (o *own) Session() session.Session { return o.sup.Session() }
 
 // Await implements [relay.Server].
-func (o *own) Await(ctx context.Context) error { return o.sup.Await(ctx) }
+func (o *own) Await(ctx context.Context) error {
+	defer o.use()()
+	return o.sup.Await(ctx)
+}
 
 // Call implements [relay.Server].
 func (o *own) Call(ctx context.Context, req session.Request, opt supervisor.CallOptions) (session.Reply, error) {
-	o.mu.Lock()
-	o.calls++
-	o.mu.Unlock()
-	defer func() {
-		o.mu.Lock()
-		defer o.mu.Unlock()
-		o.calls--
-		o.since = time.Now()
-		if o.calls == 0 && o.gone {
-			close(o.idle)
-		}
-	}()
+	defer o.use()()
 	if started := req.Started; started != nil {
 		req.Started = func(id uint64) { started(o.base + id) }
 	}
 	return o.sup.Call(ctx, req, opt)
+}
+
+// use says that the session is in use until the function that it returns is
+// called.
+func (o *own) use() (done func()) {
+	o.mu.Lock()
+	defer o.mu.Unlock()
+	o.calls++
+	return func() {
+		o.mu.Lock()
+		defer o.mu.Unlock()
+		o.since = time.Now()
+		if o.calls--; o.calls == 0 {
+			select {
+			case o.ended <- struct{}{}:
+			default:
+			}
+		}
+	}
 }
 
 func (o *own) touch() {
@@ -258,13 +270,32 @@ func (o *own) idleSince() (time.Time, bool) {
 	return o.since, o.calls == 0 && !o.scope.Subscribed()
 }
 
-// retire marks the session as gone and reports whether it has no calls.
-// Otherwise idle is closed after the last.
-func (o *own) retire() bool {
-	o.mu.Lock()
-	defer o.mu.Unlock()
-	o.gone = o.calls > 0
-	return !o.gone
+// finish returns when a session that is looked up no more has no calls and will
+// get none, when patience is over, or when ctx ends.
+func (o *own) finish(ctx context.Context, patience time.Duration) {
+	over, settled := time.NewTimer(patience), time.NewTimer(0)
+	defer over.Stop()
+	defer settled.Stop()
+	for {
+		select {
+		case <-o.ended:
+		case <-settled.C:
+		case <-over.C:
+			return
+		case <-ctx.Done():
+			return
+		}
+		o.mu.Lock()
+		calls, left := o.calls, settling-time.Since(o.since)
+		o.mu.Unlock()
+		switch {
+		case calls > 0:
+		case left > 0:
+			settled.Reset(left)
+		default:
+			return
+		}
+	}
 }
 
 // expire is the timer's function: it ends the session if it has been idle for

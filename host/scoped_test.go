@@ -113,12 +113,15 @@ func (s *scopedSession) Close(context.Context) { s.once.Do(func() { close(s.done
 func (s *scopedSession) open() bool { return s.End() == nil }
 
 type scopedWorld struct {
-	t     *testing.T
-	p     *scopes
-	r     *relay.Relay
-	end   context.CancelFunc
-	wg    sync.WaitGroup
-	serve func(ctx context.Context, s *scopedSession, id uint64, req session.Request) (session.Reply, error)
+	t       *testing.T
+	connect time.Duration // how long a session takes to come up
+	member  *member
+	p       *scopes
+	r       *relay.Relay
+	end     context.CancelFunc
+	get     func(server string, c relay.Client) (relay.Server, bool)
+	wg      sync.WaitGroup
+	serve   func(ctx context.Context, s *scopedSession, id uint64, req session.Request) (session.Reply, error)
 
 	mu       sync.Mutex
 	sessions []*scopedSession
@@ -131,6 +134,7 @@ type scopedTransport struct {
 }
 
 func (t scopedTransport) Connect(_ context.Context, h session.Handler) (session.Session, error) {
+	time.Sleep(t.w.connect) // the clock is synctest's
 	s := &scopedSession{w: t.w, client: t.client, handler: h, done: make(chan struct{})}
 	t.w.mu.Lock()
 	defer t.w.mu.Unlock()
@@ -163,6 +167,17 @@ func newScopedWorld(t *testing.T, idle time.Duration, most int) *scopedWorld {
 		},
 		log: hclog.NewNullLogger(), life: ctx, running: &w.wg,
 	}
+	w.get = func(server string, c relay.Client) (relay.Server, bool) {
+		return w.p.get(server, c, func(h session.Handler, l supervisor.Lister) ownSettings {
+			return ownSettings{
+				sup: supervisor.New(supervisor.Config{
+					Name: server, Transport: scopedTransport{w, c.ID()}, Handler: h, Lister: l, Logger: hclog.NewNullLogger(),
+					Timeouts: supervisor.Timeouts{CallWait: 10 * time.Second},
+				}),
+				of: w.member, idleTimeout: idle, maxSessions: most,
+			}
+		})
+	}
 	w.r = relay.New(relay.Config{
 		Catalog: cat, FirstList: -1,
 		Private: func(string) bool { return true },
@@ -171,17 +186,16 @@ func newScopedWorld(t *testing.T, idle time.Duration, most int) *scopedWorld {
 			if c == nil {
 				return sharedServer{}, true
 			}
-			return w.p.get(server, c, func(h session.Handler, l supervisor.Lister) ownSettings {
-				return ownSettings{
-					sup: supervisor.New(supervisor.Config{
-						Name: server, Transport: scopedTransport{w, c.ID()}, Handler: h, Lister: l, Logger: hclog.NewNullLogger(),
-					}),
-					idleTimeout: idle, maxSessions: most,
-				}
-			})
+			return w.get(server, c)
 		},
 	})
 	return w
+}
+
+// lookup is what the relay does just before a call.
+func (w *scopedWorld) lookup(c relay.Client) relay.Server {
+	srv, _ := w.get("s", c)
+	return srv
 }
 
 func (w *scopedWorld) stop() {
@@ -409,7 +423,7 @@ func TestDroppedSessionsFinish(t *testing.T) {
 		done := make(chan string, 2)
 		go func() { done <- w.call(a, "tools/call", `{"name":"waits"}`) }()
 		synctest.Wait()
-		w.p.drop("s", time.Minute, errors.New("changed"))
+		w.p.drop("s", nil, time.Minute, errors.New("changed"))
 		w.call(a, "tools/call", `{"name":"quick"}`)
 		all := w.of("a")
 		if len(all) != 2 || !all[0].open() || !all[1].open() || w.p.counts()["s"] != 1 {
@@ -419,6 +433,7 @@ func TestDroppedSessionsFinish(t *testing.T) {
 		if got := <-done; got != `{}` {
 			t.Errorf("the old session's call: %s", got)
 		}
+		time.Sleep(settling)
 		synctest.Wait()
 		if all[0].open() || !all[1].open() {
 			t.Error("the wrong session has ended")
@@ -428,10 +443,64 @@ func TestDroppedSessionsFinish(t *testing.T) {
 		}
 		go func() { done <- w.call(a, "tools/call", `{"name":"waits"}`) }()
 		synctest.Wait()
-		w.p.drop("s", time.Minute, errors.New("changed"))
+		w.p.drop("s", nil, time.Minute, errors.New("changed"))
 		time.Sleep(2 * time.Minute)
 		if got := <-done; !strings.Contains(got, "isError") || all[1].open() {
 			t.Errorf("after the patience: %s", got)
+		}
+	})
+}
+
+// A session that was looked up serves the call that wanted it, though it is
+// dropped before that begins or while it waits for the server, and however many
+// there are; and nobody's session gives way while a call waits for it to start.
+func TestDroppedSessionsServeLateCalls(t *testing.T) {
+	synctest.Test(t, func(t *testing.T) {
+		w := newScopedWorld(t, time.Hour, 1)
+		defer w.stop()
+		w.connect = 3 * time.Second
+		a := old("a")
+		w.endpoint().Join(a)
+		done := make(chan string)
+		go func() { done <- w.call(a, "tools/call", `{"name":"x"}`) }()
+		time.Sleep(2 * settling)
+		if _, busy := w.lookup(old("b")).(crowded); !busy {
+			t.Error("a session that is about to serve a call has given way")
+		}
+		late := w.lookup(a)
+		w.p.drop("s", nil, time.Minute, errors.New("changed"))
+		if got := <-done; got != `{"session":"a"}` {
+			t.Errorf("the call that waited for the session: %s", got)
+		}
+		for range 2 {
+			if _, err := late.Call(t.Context(), session.Request{Method: "tools/call"}, supervisor.CallOptions{}); err != nil {
+				t.Errorf("a late call: %v", err)
+			}
+		}
+		time.Sleep(settling)
+		synctest.Wait()
+		if w.of("a")[0].open() {
+			t.Error("the session has not ended")
+		}
+	})
+}
+
+// A drop leaves alone what has the new configuration already.
+func TestDropLeavesNewSessions(t *testing.T) {
+	synctest.Test(t, func(t *testing.T) {
+		w := newScopedWorld(t, time.Hour, 10)
+		defer w.stop()
+		was, now := &member{}, &member{}
+		for c, m := range map[*scopedClient]*member{old("a"): was, old("b"): now} {
+			w.member = m
+			w.endpoint().Join(c)
+			w.call(c, "tools/call", `{"name":"x"}`)
+		}
+		w.p.drop("s", now, time.Minute, errors.New("changed"))
+		time.Sleep(settling)
+		synctest.Wait()
+		if w.of("a")[0].open() || !w.of("b")[0].open() || w.p.counts()["s"] != 1 {
+			t.Error("the wrong session has ended")
 		}
 	})
 }

@@ -91,7 +91,7 @@ func (h *Host) remove(members []*member) {
 		m.turn.Retire(nil)
 	}
 	for _, m := range members {
-		h.scopes.drop(m.name, lastCallsRemoved, errRemoved)
+		h.scopes.drop(m.name, nil, lastCallsRemoved, errRemoved)
 		h.running.Go(func() { m.finish(lastCallsRemoved, errRemoved) })
 	}
 	for _, m := range members {
@@ -145,7 +145,7 @@ func (h *Host) replace(old, m *member) string {
 	}
 	err := h.present()
 	h.mu.Unlock()
-	h.scopes.drop(m.name, lastCalls, errChanged)
+	h.scopes.drop(m.name, m, lastCalls, errChanged)
 	h.running.Go(func() { old.finish(lastCalls, errChanged) })
 	if err != nil {
 		return err.Error()

@@ -24,6 +24,8 @@ import (
 // A Supervisor is what a Turn needs of a [*supervisor.Supervisor].
 type Supervisor interface {
 	Call(context.Context, session.Request, supervisor.CallOptions) (session.Reply, error)
+	Await(context.Context) error
+	Session() session.Session
 }
 
 // A Shelf is a server's place in the catalog: a [*catalog.Handle], or something
@@ -35,7 +37,8 @@ type Shelf interface {
 }
 
 // A Turn is the time in which one supervisor looks after a server. It is the
-// supervisor's lister, and the way for calls to it. Its methods may be called
+// supervisor's lister, and the way for calls to it or to whoever has taken over
+// from it: so callers may keep a Turn for as long as a call takes. Its methods may be called
 // concurrently, in any state.
 type Turn struct {
 	base  uint64
@@ -117,6 +120,37 @@ func (t *Turn) Call(ctx context.Context, req session.Request, opt supervisor.Cal
 		req.Started = func(id uint64) { started(t.base + id) }
 	}
 	return t.sup.Call(ctx, req, opt)
+}
+
+// Await has the supervisor whose turn it is wait for a session. One that ends
+// while it waits leaves the waiting to its successor.
+func (t *Turn) Await(ctx context.Context) error {
+	for {
+		t = t.latest()
+		if err := t.sup.Await(ctx); t.latest() == t || ctx.Err() != nil {
+			return err
+		}
+	}
+}
+
+// Session returns the session of the supervisor whose turn it is, nil if it has
+// none.
+func (t *Turn) Session() session.Session { return t.latest().sup.Session() }
+
+// latest returns the turn that gets the calls now.
+func (t *Turn) latest() *Turn {
+	for {
+		t.mu.Lock()
+		next := t.next
+		if !t.retired {
+			next = nil
+		}
+		t.mu.Unlock()
+		if next == nil {
+			return t
+		}
+		t = next
+	}
 }
 
 func (t *Turn) enter() bool {

@@ -3,6 +3,7 @@ package takeover
 import (
 	"context"
 	"encoding/json"
+	"errors"
 	"fmt"
 	"testing"
 
@@ -24,6 +25,7 @@ type side struct {
 	during func() // while lists are fetched
 	hold   chan struct{}
 	held   chan struct{}
+	await  func() error
 }
 
 // newCatalog returns a catalog with the server "x".
@@ -40,9 +42,20 @@ func newSide(name string, c *catalog.Catalog) *side {
 	s := &side{name: name}
 	handle, _ := c.Handle("x")
 	s.Turn = New(0, handle)
-	s.Begin(s)
+	s.Begin(supervisorOf{s})
 	return s
 }
+
+// supervisorOf is a side as its supervisor.
+type supervisorOf struct{ *side }
+
+func (s supervisorOf) Call(ctx context.Context, req session.Request, opt supervisor.CallOptions) (session.Reply, error) {
+	return s.side.Call(ctx, req, opt)
+}
+
+func (s supervisorOf) Await(context.Context) error { return s.await() }
+
+func (s supervisorOf) Session() session.Session { return sessionOf(s) }
 
 func (s *side) Info() session.Info {
 	return session.Info{ProtocolVersion: "2025-11-25", Capabilities: json.RawMessage(`{"tools":{}}`)}
@@ -208,5 +221,29 @@ func TestCallsAreHandedOver(t *testing.T) {
 	third.Retire(nil)
 	if got := second.calls(t); got != "third" {
 		t.Errorf("%s answers, want the third, which is the last", got)
+	}
+}
+
+// TestWaitingIsHandedOver: who waits for a session that will not come, since
+// another supervisor has taken over, gets that one's.
+func TestWaitingIsHandedOver(t *testing.T) {
+	on, ended := newCatalog(t), errors.New("ended")
+	old, next := newSide("old", on), newSide("next", on)
+	old.await = func() error {
+		old.Retire(next.Turn)
+		return ended
+	}
+	waited := false
+	next.await = func() error { waited = true; return nil }
+	if err := old.Turn.Await(t.Context()); err != nil || !waited {
+		t.Errorf("got %v; the successor was waited for: %t", err, waited)
+	}
+	if s := old.Turn.Session().(sessionOf); s.name != "next" {
+		t.Errorf("the session is that of %s", s.name)
+	}
+	next.await = func() error { return ended }
+	next.Retire(nil)
+	if err := old.Turn.Await(t.Context()); !errors.Is(err, ended) {
+		t.Errorf("the last of all says %v", err)
 	}
 }
