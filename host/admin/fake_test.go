@@ -151,6 +151,7 @@ func runtimeDir(t *testing.T) string {
 	t.Setenv("XDG_RUNTIME_DIR", dir)
 	t.Setenv("TMPDIR", t.TempDir())
 	runtimeDirs[t.Name()] = dir
+	t.Cleanup(func() { delete(runtimeDirs, t.Name()) })
 	return dir
 }
 

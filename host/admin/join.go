@@ -92,8 +92,8 @@ func (j *Joint) Pipe(ctx context.Context, in io.Reader, out io.Writer) error {
 	sent := make(chan error, 1)
 	go func() {
 		_, err := io.Copy(j.conn, in)
+		sent <- err // before the host can know, and end the connection in turn
 		_ = j.conn.CloseWrite()
-		sent <- err
 	}()
 	writing := &writeErrors{Writer: out}
 	_, err := io.Copy(writing, j.in)

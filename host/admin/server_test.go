@@ -202,6 +202,21 @@ func TestJoin(t *testing.T) {
 	}
 }
 
+// TestJoinedClientEnds: the host that ends the connection in turn, however fast,
+// is not taken for one that has ended by itself.
+func TestJoinedClientEnds(t *testing.T) {
+	c, _ := serve(t, newFake("a.hcl"))
+	for i := range 500 {
+		j, err := c.Join(t.Context())
+		if err != nil {
+			t.Fatal(err)
+		}
+		if err := j.Pipe(t.Context(), strings.NewReader(""), io.Discard); err != nil {
+			t.Fatalf("client %d: %v", i, err)
+		}
+	}
+}
+
 // TestJoinRefused passes on why a host can't be joined.
 func TestJoinRefused(t *testing.T) {
 	f := newFake("a.hcl")
