@@ -3,6 +3,7 @@ package e2e
 import (
 	"bytes"
 	"context"
+	"crypto/sha256"
 	"encoding/json"
 	"fmt"
 	"io/fs"
@@ -48,7 +49,7 @@ const defaultAddress = "127.0.0.1:7717"
 func TestReadme(t *testing.T) {
 	t.Parallel()
 	blocks := readmeBlocks(t)
-	for kind, n := range map[string]int{"serve": 1, "console": 1, "validate": 1, "connect": 4, "validate-fails": 1} {
+	for kind, n := range map[string]int{"serve": 1, "console": 1, "validate": 1, "connect": 4, "validate-fails": 1, "plugin": 1, "library": 1} {
 		if len(blocks[kind]) != n {
 			t.Fatalf("the README has %d blocks %q, want %d", len(blocks[kind]), kind, n)
 		}
@@ -83,6 +84,92 @@ func TestReadmeConfigurations(t *testing.T) {
 		if out := command(t, "", "validate", "--config", writeConfig(t, b.text)); out.code != 1 || out.stderr == "" {
 			t.Errorf("README.md:%d: exit code %d\n%s", b.line, out.code, out.stderr)
 		}
+	}
+}
+
+// TestReadmePlugin validates a configuration with the README's plugin block.
+func TestReadmePlugin(t *testing.T) {
+	for _, b := range readmeBlocks(t)["plugin"] {
+		config := writeConfig(t, "")
+		program := filepath.Join(filepath.Dir(config), "hermes-transport-websocket")
+		buildText(t, program, `package main
+
+import (
+	"context"
+	"errors"
+
+	"github.com/modelcontextprotocol/go-sdk/mcp"
+
+	"github.com/hermes-host/hermes-host/shared"
+)
+
+type config struct {
+	URL string `+"`hcl:\"url\"`"+`
+}
+
+func main() {
+	shared.Serve(shared.Plugin[config]{
+		Kind: "websocket", Version: "1.0.0",
+		Transport: func(context.Context, shared.Session, config) (mcp.Transport, error) {
+			return nil, errors.New("never asked for")
+		},
+	})
+}
+`)
+		binary, err := os.ReadFile(program)
+		if err != nil {
+			t.Fatal(err)
+		}
+		text := strings.Replace(b.text, "…", fmt.Sprintf("%x", sha256.Sum256(binary)), 1) +
+			"server \"live\" {\n  transport \"websocket\" { url = \"wss://127.0.0.1/\" }\n}\n"
+		if err := os.WriteFile(config, []byte(text), 0o600); err != nil {
+			t.Fatal(err)
+		}
+		if out := command(t, "", "validate", "--config", config); out.code != 0 {
+			t.Errorf("README.md:%d: exit code %d\n%s", b.line, out.code, out.stderr)
+		}
+	}
+}
+
+// TestReadmeLibrary compiles what the README shows of the host as a library.
+func TestReadmeLibrary(t *testing.T) {
+	for _, b := range readmeBlocks(t)["library"] {
+		buildText(t, os.DevNull, `package readme
+
+import (
+	"context"
+
+	"github.com/hashicorp/go-hclog"
+
+	"github.com/hermes-host/hermes-host/host"
+	"github.com/hermes-host/hermes-host/host/config"
+)
+
+func Run(ctx context.Context, logger hclog.Logger) error {
+`+b.text+"}\n")
+	}
+}
+
+// buildText builds a package of one file as if it were in the module.
+func buildText(t *testing.T, output, source string) {
+	t.Helper()
+	dir := t.TempDir()
+	file, overlay := filepath.Join(dir, "file.go"), filepath.Join(dir, "overlay.json")
+	replace, err := json.Marshal(map[string]any{"Replace": map[string]string{
+		filepath.Join(repository(), "internal", "e2e", "readme", "file.go"): file,
+	}})
+	if err != nil {
+		t.Fatal(err)
+	}
+	for path, text := range map[string][]byte{file: []byte(source), overlay: replace} {
+		if err := os.WriteFile(path, text, 0o600); err != nil {
+			t.Fatal(err)
+		}
+	}
+	build := exec.Command("go", "build", "-buildvcs=false", "-overlay", overlay, "-o", output, "./internal/e2e/readme")
+	build.Dir = repository()
+	if out, err := build.CombinedOutput(); err != nil {
+		t.Fatalf("%v\n%s\n%s", err, out, source)
 	}
 }
 
