@@ -89,7 +89,7 @@ func (s *Supervisor) fire(e event, reason string, cause *session.End) bool {
 	t.Repeated = s.log.repeated(e, reason, cause)
 	s.state, s.since, s.reason = to, t.At, reason
 	s.publish()
+	s.cfg.OnTransition(t) // first, so that who reads the log finds the event
 	s.log.transition(t, s.parked.kind == ByOperator)
-	s.cfg.OnTransition(t)
 	return true
 }

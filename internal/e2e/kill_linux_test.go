@@ -14,8 +14,9 @@ import (
 )
 
 // TestKill kills the server and the plugin of each transport with SIGKILL. The
-// server goes through the same states either way, a caller notices nothing but
-// the time, and the client's session goes on.
+// server goes through the same states either way, told by the same events and
+// lines of the log; a caller notices nothing but the time, and the client's
+// session goes on.
 func TestKill(t *testing.T) {
 	for _, transport := range []string{"stdio", "http", "sse"} {
 		t.Run(transport, func(t *testing.T) {
@@ -34,14 +35,14 @@ func TestKill(t *testing.T) {
 
 			recover := func(what string, kill func()) []string {
 				t.Helper()
-				from := host.mark()
+				from, events := host.mark(), len(host.changes("target"))
 				kill()
 				// The call may come before the host has seen the death.
 				if got := callText(t, session, "target__echo", map[string]any{"text": what}); got != what {
 					t.Errorf("after the death of the %s: echo answered %q", what, got)
 				}
 				host.awaitState(from, "target", "ready")
-				return host.states(from, "target")
+				return append(host.told(from, "target"), host.changes("target")[events:]...)
 			}
 			var afterServer, afterPlugin []string
 			if transport == "stdio" {
@@ -51,13 +52,44 @@ func TestKill(t *testing.T) {
 			}
 			afterPlugin = recover("plugin", func() { host.find(t, "hermes-transport-"+transport).kill(t) })
 			if !slices.Equal(afterServer, afterPlugin) {
-				t.Errorf("states after the death of the server: %q, of the plugin: %q", afterServer, afterPlugin)
+				t.Errorf("after the death of the server: %q, of the plugin: %q", afterServer, afterPlugin)
 			}
-			if want := []string{"reconnecting", "ready"}; !slices.Equal(afterPlugin, want) {
-				t.Errorf("states: %q, want %q", afterPlugin, want)
+			want := []string{"warn: server reconnecting", "info: server ready", "ready -> reconnecting", "reconnecting -> ready"}
+			if !slices.Equal(afterPlugin, want) {
+				t.Errorf("the host told %q, want %q", afterPlugin, want)
 			}
 		})
 	}
+}
+
+// told returns the lines of the log, from one on, about changes of a server's
+// state.
+func (h *runningHost) told(from int, server string) []string {
+	h.mu.Lock()
+	defer h.mu.Unlock()
+	var told []string
+	for _, l := range h.lines[from:] {
+		if l.Server == server && l.transition() {
+			told = append(told, l.Level+": "+l.Message)
+		}
+	}
+	return told
+}
+
+// changes returns the events about changes of a server's state so far.
+func (h *runningHost) changes(server string) []string {
+	h.t.Helper()
+	var changes []string
+	for text := range strings.Lines(h.operator("events", "-o", "json", "-n", "0", server)) {
+		var e struct{ From, To string }
+		if err := json.Unmarshal([]byte(text), &e); err != nil {
+			h.t.Fatalf("event %s: %v", text, err)
+		}
+		if e.From != e.To { // else an attempt within one
+			changes = append(changes, e.From+" -> "+e.To)
+		}
+	}
+	return changes
 }
 
 // find returns the process below the host whose command line contains a text.
