@@ -271,7 +271,7 @@ func (h *Host) drain(g *gateway.Gateway) {
 	ctx, cancel := context.WithTimeout(context.Background(), finishing)
 	defer cancel()
 	if g.Shutdown(ctx) != nil {
-		h.log.Warn("calls in flight were cancelled", "after", finishing)
+		h.log.Warn("calls in flight were cancelled", "after", finishing.String())
 	}
 }
 

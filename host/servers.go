@@ -111,7 +111,7 @@ func (m *member) finish(patience time.Duration, why error) {
 	select {
 	case <-m.turn.Idle():
 	case <-timer.C:
-		m.h.log.Warn("calls of an old session were cancelled", "server", m.name, "after", patience)
+		m.h.log.Warn("calls of an old session were cancelled", "server", m.name, "after", patience.String())
 	case <-m.h.life.Done():
 	}
 	m.cancel(why)

@@ -38,7 +38,12 @@ host answers, and 1 for any other failure. Progress goes to standard error.`,
   hermes-host call demo__add --json @numbers.json     # @- reads standard input
   hermes-host call echo --arg text=hello --url http://127.0.0.1:7717/mcp/demo
   hermes-host call demo__add --arg 'numbers=[1,2]' -o json`,
-		Args: arguments(cobra.ExactArgs(1)),
+		Args: arguments(func(_ *cobra.Command, args []string) error {
+			if len(args) != 1 {
+				return errors.New("name one tool; its arguments are given with --arg or --json")
+			}
+			return nil
+		}),
 		RunE: func(cmd *cobra.Command, pos []string) error {
 			fixed, err := argumentDocument(document, cmd.InOrStdin())
 			if err != nil {

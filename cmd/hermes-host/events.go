@@ -24,7 +24,7 @@ is an object on a line.`,
 		Example: `  hermes-host events
   hermes-host events -f demo
   hermes-host events -f -o json`,
-		Args: arguments(cobra.MaximumNArgs(1)),
+		Args: arguments(oneServer),
 		RunE: func(cmd *cobra.Command, args []string) error {
 			if err := feed.check(); err != nil {
 				return err

@@ -18,7 +18,7 @@ func versionCommand() *cobra.Command {
 		Long:  `Prints the version, the commit it was built from, and the Go release and platform it was built for.`,
 		Example: `  hermes-host version
   hermes-host version -o json`,
-		Args: arguments(cobra.NoArgs),
+		Args: arguments(none),
 		RunE: func(cmd *cobra.Command, _ []string) error {
 			if output.json() {
 				return printJSON(cmd, version.Get())
@@ -48,7 +48,7 @@ host bring it back. It also has a resource (demo://info), a resource template
       args    = ["demo-server"]
     }
   }`,
-		Args: arguments(cobra.NoArgs),
+		Args: arguments(none),
 		RunE: func(cmd *cobra.Command, _ []string) error {
 			err := demo.Run(cmd.Context())
 			if cmd.Context().Err() != nil {

@@ -53,7 +53,7 @@ print on standard error. With -o json each line is an object.`,
 		Example: `  hermes-host logs
   hermes-host logs -f demo
   hermes-host logs -n 0 -o json`,
-		Args: arguments(cobra.MaximumNArgs(1)),
+		Args: arguments(oneServer),
 		RunE: func(cmd *cobra.Command, args []string) error {
 			if err := feed.check(); err != nil {
 				return err

@@ -166,7 +166,7 @@ func TestOperatorCommands(t *testing.T) {
 		{"status files -o json", 0, []string{`"pid": 4711`, `"pluginPid": 4710`}},
 		{"status tickets -o json", 0, []string{`"name": "tickets"`, `"retryAfterSeconds": 12`}},
 		{"status tickts", 1, []string{`there is no server "tickts"; did you mean tickets?`}},
-		{"status a b", 2, []string{"accepts at most 1 arg"}},
+		{"status a b", 2, []string{"name one server at most"}},
 		{"reconnect --all", 0, []string{"files: reconnect requested\ntickets: reconnect requested\n"}},
 		{"reconnect", 2, []string{"name the servers, or use --all"}},
 		{"reconnect x", 1, []string{`there is no server "x"; the servers are files, tickets`}},

@@ -53,7 +53,7 @@ Without a configuration file only the plugins beside this program are listed.`,
 		Example: `  hermes-host plugins
   hermes-host plugins -o json
   hermes-host plugins -c config.hcl`,
-		Args: arguments(cobra.NoArgs),
+		Args: arguments(none),
 		RunE: func(cmd *cobra.Command, _ []string) error {
 			if err := logs.check(); err != nil {
 				return err

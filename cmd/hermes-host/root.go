@@ -140,6 +140,22 @@ func arguments(check cobra.PositionalArgs) cobra.PositionalArgs {
 	}
 }
 
+// none is the check of a command that takes no arguments.
+func none(_ *cobra.Command, args []string) error {
+	if len(args) > 0 {
+		return fmt.Errorf("unexpected argument %q", args[0])
+	}
+	return nil
+}
+
+// oneServer is the check of a command that may be given the name of a server.
+func oneServer(_ *cobra.Command, args []string) error {
+	if len(args) > 1 {
+		return errors.New("name one server at most")
+	}
+	return nil
+}
+
 // doubleDashes turns long flags written with a single dash, as in -log-level,
 // into what the flag parser expects. Only names of flags that exist are
 // touched, and nothing after "--".

@@ -30,9 +30,9 @@ log which one:
   config.hcl beside the program
   ../share/hermes-host/config.hcl, seen from the program's directory
 
-An interrupt or SIGTERM ends it in order: clients are told, calls in flight are
-cancelled, servers and plugins end within a few seconds, and the exit code is
-0. A second signal ends everything at once. The log goes to standard error.
+An interrupt or SIGTERM ends it in order: calls in flight get 2 s to finish, then
+servers and plugins end within a few seconds, and the exit code is 0. A second
+signal ends everything at once. The log goes to standard error.
 
 A change of the configuration file is applied at once if it is right, and
 refused whole if it is not; so it is on SIGHUP and "hermes-host reload", which
@@ -42,7 +42,7 @@ the host over a socket that only its user can open.`,
   hermes-host run -c ./servers.hcl --var token=secret
   hermes-host run --listen 127.0.0.1:8080 --log-level debug
   hermes-host run --log-format json 2>>hermes.log`,
-		Args: arguments(cobra.NoArgs),
+		Args: arguments(none),
 		RunE: func(cmd *cobra.Command, _ []string) error {
 			return from.serve(cmd, logs, true, watch, listen, func(ctx context.Context, h *host.Host) error {
 				ctx, stop := reloadOnHangup(ctx, h)
@@ -81,7 +81,7 @@ be run.`,
   hermes-host stdio --standalone
 
   {"mcpServers": {"hermes": {"command": "hermes-host", "args": ["stdio"]}}}`,
-		Args: arguments(cobra.NoArgs),
+		Args: arguments(none),
 		RunE: func(cmd *cobra.Command, _ []string) error {
 			signal.Ignore(syscall.SIGPIPE) // a client that stops reading ends the host in order
 			if !alone && len(from.vars) == 0 {

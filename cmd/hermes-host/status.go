@@ -26,15 +26,15 @@ func statusCommand() *cobra.Command {
 		Long: `Shows the servers of a running host: the state of each, since when and why, the
 attempts left before it parks, when the next attempt is, its circuit breaker,
 sessions (up now / so far), calls (total / failed / in flight), tools, the latest
-error, and what should be changed in its configuration. With a name it shows all that is known of one server, such as
-entries that are not served and why.
+error, and what should be changed in its configuration. With a name it shows all
+that is known of one server, such as entries that are not served and why.
 
 With -w it stays and shows every change; with -w -o json as one object a line.`,
 		Example: `  hermes-host status
   hermes-host status demo
   hermes-host status -w
   hermes-host status -o json`,
-		Args: arguments(cobra.MaximumNArgs(1)),
+		Args: arguments(oneServer),
 		RunE: func(cmd *cobra.Command, args []string) error {
 			name := ""
 			if len(args) > 0 {

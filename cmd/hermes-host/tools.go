@@ -39,7 +39,7 @@ prints the tools as the host sent them, schemas included.`,
 		Example: `  hermes-host tools
   hermes-host tools -o json
   hermes-host tools --url http://127.0.0.1:7717/mcp/demo`,
-		Args: arguments(cobra.NoArgs),
+		Args: arguments(none),
 		RunE: func(cmd *cobra.Command, _ []string) error {
 			session, err := at.connect(cmd.Context(), nil)
 			if err != nil {

@@ -20,7 +20,8 @@ func validateCommand() *cobra.Command {
 them check the transport blocks, just as "run" does before it starts anything.
 No server is started or connected to.
 
-Everything that is wrong is reported at once, with the place in the file. The
+All mistakes in the syntax are reported together, with their places in the file;
+where there are none, all outside the transport blocks, and then all in them. The
 exit code is 0 if the configuration is valid and 1 if it is not. The file may be
 named with --config as well; without either it is the one that "run" would use.`,
 		Example: `  hermes-host validate

@@ -115,7 +115,7 @@ func (e *UnavailableError) Error() string {
 	case e.Parked == Misconfigured:
 		return fmt.Sprintf("server %q cannot work as it is configured: %s; its configuration must be changed", e.Server, e.Reason)
 	}
-	return fmt.Sprintf("server %q was parked by an operator (%s); an operator must reconnect it", e.Server, e.Reason)
+	return fmt.Sprintf("server %q is out of service (%s); an operator must reconnect it", e.Server, e.Reason)
 }
 
 // A RefusedError says that the message itself could not be carried: it, or its

@@ -87,6 +87,7 @@ func (l *logger) attempt(t Transition) {
 		"next", until(t.Next), "error", t.Reason)
 }
 
-func until(t time.Time) time.Duration {
-	return max(0, time.Until(t)).Round(time.Millisecond)
+// until is a text, since a number would have no unit in a log of JSON.
+func until(t time.Time) string {
+	return max(0, time.Until(t)).Round(time.Millisecond).String()
 }

@@ -96,7 +96,7 @@ func (s *Supervisor) refreshed(m listed) {
 	s.fresh.at = time.Now().Add(wait)
 	if text := m.err.Error(); text != s.fresh.said {
 		s.fresh.said = text
-		s.log.Warn("refreshing lists failed", "generation", s.gen, "attempt", s.fresh.failed, "next", wait, "error", text)
+		s.log.Warn("refreshing lists failed", "generation", s.gen, "attempt", s.fresh.failed, "next", wait.String(), "error", text)
 	}
 }
 

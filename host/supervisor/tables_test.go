@@ -170,7 +170,7 @@ func TestErrorTexts(t *testing.T) {
 		`server "x" is disabled in the host's configuration`:                                                                                            &UnavailableError{Server: "x", State: Disabled},
 		`server "x" is shut down`: &UnavailableError{Server: "x", State: Stopped},
 		`server "x" cannot work as it is configured: no such command; its configuration must be changed`: &UnavailableError{"x", Parked, Misconfigured, "no such command"},
-		`server "x" was parked by an operator (maintenance); an operator must reconnect it`:              &UnavailableError{"x", Parked, ByOperator, "maintenance"},
+		`server "x" is out of service (maintenance); an operator must reconnect it`:                      &UnavailableError{"x", Parked, ByOperator, "maintenance"},
 		`server "x": tools/call failed: 70 MiB`:                                                          &RefusedError{"x", "tools/call", &session.Failure{Message: "70 MiB"}},
 	} {
 		if err.Error() != want {
