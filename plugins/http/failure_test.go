@@ -3,6 +3,7 @@ package main
 import (
 	"context"
 	"fmt"
+	"io"
 	"net"
 	"net/http"
 	"net/http/httptest"
@@ -396,16 +397,44 @@ func TestRateLimit(t *testing.T) {
 	}
 }
 
-// TestDiscoverRefused: a server that knows no server/discover may still
-// know initialize, so nothing ends.
+// TestDiscoverRefused: a server that knows no server/discover may still know
+// initialize, whatever it makes of the question, so nothing ends.
 func TestDiscoverRefused(t *testing.T) {
-	web := httptest.NewServer(http.HandlerFunc(func(w http.ResponseWriter, r *http.Request) {
-		http.Error(w, "what?", http.StatusInternalServerError)
-	}))
-	t.Cleanup(web.Close)
-	c := open(t, web.URL, nil)
-	send(t, c, 1, "server/discover", `{}`)
-	wantFailure(t, failed(t, c, 1), reasonStatus, deliveredUnknown)
+	answers := map[string]func(w http.ResponseWriter){
+		"a 500": func(w http.ResponseWriter) { http.Error(w, "what?", http.StatusInternalServerError) },
+		"a stream without an event": func(w http.ResponseWriter) {
+			w.Header().Set("Content-Type", "text/event-stream")
+			w.WriteHeader(http.StatusOK)
+		},
+		"no body": func(w http.ResponseWriter) {
+			w.Header().Set("Content-Type", "application/json")
+			w.WriteHeader(http.StatusOK)
+		},
+		"a 202": func(w http.ResponseWriter) { w.WriteHeader(http.StatusAccepted) },
+	}
+	for name, answer := range answers {
+		t.Run(name, func(t *testing.T) {
+			web := httptest.NewServer(http.HandlerFunc(func(w http.ResponseWriter, r *http.Request) {
+				if text, _ := io.ReadAll(r.Body); strings.Contains(string(text), "server/discover") {
+					answer(w)
+					return
+				}
+				w.Header().Set("Content-Type", "application/json")
+				fmt.Fprint(w, `{"jsonrpc":"2.0","id":2,"result":{}}`)
+			}))
+			t.Cleanup(web.Close)
+			c := open(t, web.URL, nil)
+			send(t, c, 1, "server/discover", `{}`)
+			f := failed(t, c, 1)
+			if f.Delivered != deliveredUnknown {
+				t.Errorf("delivered: %v", f.Delivered)
+			}
+			send(t, c, 2, "initialize", `{}`)
+			if in := read(t, c); string(in.ID) != "2" || in.Failure != nil || in.Error != nil {
+				t.Errorf("initialize got %+v", in)
+			}
+		})
+	}
 }
 
 // TestHeadersStayHome: the user's headers go to no other host, and appear in no
