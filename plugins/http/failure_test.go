@@ -426,9 +426,11 @@ func TestDiscoverRefused(t *testing.T) {
 			c := open(t, web.URL, nil)
 			send(t, c, 1, "server/discover", `{}`)
 			f := failed(t, c, 1)
-			if f.Delivered != deliveredUnknown {
-				t.Errorf("delivered: %v", f.Delivered)
+			want := f.Reason
+			if name == "a 500" {
+				want = reasonStatus
 			}
+			wantFailure(t, f, want, deliveredUnknown)
 			send(t, c, 2, "initialize", `{}`)
 			if in := read(t, c); string(in.ID) != "2" || in.Failure != nil || in.Error != nil {
 				t.Errorf("initialize got %+v", in)
