@@ -247,7 +247,10 @@ func (h *history) takeover() {
 	h.callers.Go(func() { // whoever has found the old one before
 		_, _ = old.turn.Call(context.Background(), session.Request{Method: "tools/call", Params: params}, supervisor.CallOptions{})
 	})
-	h.check()
+	h.after(0)
+	if st := old.sup.Status().State; st == supervisor.Ready || st == supervisor.Parked {
+		h.check()
+	} // else the old one may be at the gate, for which the new one then waits
 	h.finish(old)
 	h.check()
 }
