@@ -32,7 +32,7 @@ func TestUsageErrors(t *testing.T) {
 		{[]string{"run", "-log-format", "xml"}, "auto, text or json"},
 		{[]string{"run", "--log-level", "loud"}, "trace, debug, info, warn or error"},
 		{[]string{"run", "--var", "novalue"}, "name=value"},
-		{[]string{"call"}, "accepts 1 arg"},
+		{[]string{"call"}, "name one tool"},
 		{[]string{"call", "x", "--json", "[1]"}, "JSON object"},
 		{[]string{"tools", "-o", "yaml"}, `"text" or "json"`},
 	} {
