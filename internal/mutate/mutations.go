@@ -58,19 +58,19 @@ var mutations = []mutation{
 	{"a park that only a person can end has a timer", park,
 		"\tif !kind.person() {\n", "\tif kind != NotParked {\n"},
 	{"an operator's reconnect of a parked server gives one attempt", connect,
-		"\t\ts.pace.full()\n\t\ts.rouse(reason)\n", "\t\ts.pace.once()\n\t\ts.rouse(reason)\n"},
+		"\tcase s.state == Parked:\n\t\ts.pace.full()\n", "\tcase s.state == Parked:\n\t\ts.pace.once()\n"},
 	{"a reconnect during an attempt is forgotten", connect,
 		"\t\ts.again = true\n", "\t\ts.again = false\n"},
 	{"a signal that comes while the loop is busy does not wake it", mail,
 		"m.bell = make(chan struct{}, 1)", "m.bell = make(chan struct{})"},
 	{"a revival buys no attempt, but the whole budget", park,
-		"\ts.pace.once()\n\ts.rouse(\"revive timer\")\n", "\ts.pace.full()\n\ts.rouse(\"revive timer\")\n"},
+		"\ts.pace.once()\n\ts.rouse(reviving)\n", "\ts.pace.full()\n\ts.rouse(reviving)\n"},
 
 	// The way of a session.
 	{"the breaker is reset before the session is there", connect,
 		"\told := s.view.Swap(next)\n\ts.breaker.Reset()\n", "\ts.breaker.Reset()\n\told := s.view.Swap(next)\n"},
 	{"a new session does not reset the breaker", connect,
-		"\ts.breaker.Reset()\n", ""},
+		"\ts.breaker.Reset()\n\tclose(old.changed)\n", "\tclose(old.changed)\n"},
 	{"ready before the lists are there", connect,
 		"\ts.list(AllLists)\n", "\ts.list(AllLists)\n\ts.ready(l)\n"},
 	{"the end of an old session takes the new one down", connect,
@@ -145,7 +145,7 @@ var mutations = []mutation{
 	{"lists that a predecessor was fetching replace its successor's", succeed,
 		"\tcase t.retired:\n\t\treturn errSucceeded\n", ""},
 	{"a predecessor goes on taking calls", succeed,
-		"\t\tif next == nil {\n", "\t\tif next != t {\n"},
+		"\t\tif next == nil {\n\t\t\treturn t.sup.Call(", "\t\tif next != t {\n\t\t\treturn t.sup.Call("},
 
 	// The breaker.
 	{"a failed probe does not open the breaker again", circuit,
