@@ -7,7 +7,6 @@ import (
 	"os"
 	"path/filepath"
 	"slices"
-	"strconv"
 	"strings"
 	"time"
 
@@ -118,25 +117,14 @@ func (b *bench) recover(ctx context.Context) error {
 	}
 	defer func() { _ = host.stop(nil) }()
 	defer w.session.Close()
-	kill := func(ctx context.Context) error {
-		res, err := w.call(ctx, "pid", nil)
-		if err != nil {
-			return err
-		}
-		pid, err := strconv.Atoi(resultText(res))
-		if err != nil {
-			return err
-		}
-		return kill(pid)
-	}
-	if _, err := w.recovery(ctx, warmUp, kill); err != nil {
+	if _, err := w.recovery(ctx, warmUp, w.killServer); err != nil {
 		return host.stop(err)
 	}
 	var took []time.Duration
 	var held []holding
 	for i := range samples {
 		fmt.Fprintf(os.Stderr, "recoveries: %d of %d\n", len(took), b.cycles)
-		part, err := w.recovery(ctx, b.cycles*(i+1)/samples-len(took), kill)
+		part, err := w.recovery(ctx, b.cycles*(i+1)/samples-len(took), w.killServer)
 		if err != nil {
 			return host.stop(err)
 		}

@@ -211,17 +211,7 @@ func (b *bench) upstream(ctx context.Context, kind string) (err error) {
 func (b *bench) recoveries(ctx context.Context, kind string, w way, t tree) ([]recovered, error) {
 	var all []recovered
 	if kind == "stdio" {
-		took, err := w.recovery(ctx, b.kills, func(ctx context.Context) error {
-			res, err := w.call(ctx, "pid", nil)
-			if err != nil {
-				return err
-			}
-			pid, err := strconv.Atoi(resultText(res))
-			if err != nil {
-				return err
-			}
-			return kill(pid)
-		})
+		took, err := w.recovery(ctx, b.kills, w.killServer)
 		if err != nil {
 			return nil, fmt.Errorf("killing the server: %w", err)
 		}
@@ -243,6 +233,20 @@ func (b *bench) recoveries(ctx context.Context, kind string, w way, t tree) ([]r
 		return nil, fmt.Errorf("killing the plugin: %w", err)
 	}
 	return append(all, recovered{"plugin", took}), nil
+}
+
+// killServer kills the process of the server that is called, if the host has
+// started it.
+func (w way) killServer(ctx context.Context) error {
+	res, err := w.call(ctx, "pid", nil)
+	if err != nil {
+		return err
+	}
+	pid, err := strconv.Atoi(resultText(res))
+	if err != nil {
+		return err
+	}
+	return kill(pid)
 }
 
 // kill ends a process as kill -9 does.
