@@ -191,21 +191,29 @@ func openSessionAs(t *testing.T, d Discover, open *transportpb.OpenSession, dial
 func (h *host) next() *transportpb.PluginFrame {
 	h.t.Helper()
 	for {
-		select {
-		case f := <-h.plugin:
-			if l := f.GetLog(); l != nil {
-				h.logs = append(h.logs, l.Message)
-				continue
-			}
-			return f
-		case <-h.over:
-			select {
-			case f := <-h.plugin:
-				return f
-			default:
-			}
-			h.t.Fatal("the session is over")
+		f := h.frame()
+		if l := f.GetLog(); l != nil {
+			h.logs = append(h.logs, l.Message)
+			continue
 		}
+		return f
+	}
+}
+
+// frame returns the next frame, also after the session is over.
+func (h *host) frame() *transportpb.PluginFrame {
+	h.t.Helper()
+	select {
+	case f := <-h.plugin:
+		return f
+	case <-h.over:
+	}
+	select {
+	case f := <-h.plugin:
+		return f
+	default:
+		h.t.Fatal("the session is over")
+		return nil
 	}
 }
 
