@@ -12,6 +12,8 @@ import (
 	"strings"
 	"sync"
 	"time"
+
+	"github.com/hermes-host/hermes-host/internal/private"
 )
 
 // A NoHostError says that no host runs that could be asked.
@@ -148,7 +150,7 @@ func dirs() []string {
 	}
 	var own []string
 	for _, dir := range places {
-		if !slices.Contains(own, dir) && ours(dir) {
+		if !slices.Contains(own, dir) && private.Dir(dir) {
 			own = append(own, dir)
 		}
 	}

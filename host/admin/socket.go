@@ -11,6 +11,8 @@ import (
 	"path/filepath"
 	"strconv"
 	"strings"
+
+	"github.com/hermes-host/hermes-host/internal/private"
 )
 
 // This file keeps the directory of the sockets.
@@ -94,7 +96,7 @@ func Listen(dir, config string, shared bool) (*Socket, error) {
 			s.Shared = true
 			return s, nil
 		}
-		if !errors.Is(err, errLocked) {
+		if !errors.Is(err, private.ErrLocked) {
 			return nil, err
 		}
 	}
@@ -106,14 +108,14 @@ func Listen(dir, config string, shared bool) (*Socket, error) {
 			unique += "-" + strconv.Itoa(try)
 		}
 		s, err := listen(dir, unique)
-		if !errors.Is(err, errLocked) {
+		if !errors.Is(err, private.ErrLocked) {
 			return s, err
 		}
 	}
 	return nil, fmt.Errorf("making the admin socket: all names like %s are taken", filepath.Join(dir, own))
 }
 
-// listen makes a socket of one name. The error wraps errLocked if another host
+// listen makes a socket of one name. The error wraps private.ErrLocked if another host
 // has it.
 func listen(dir, name string) (*Socket, error) {
 	path := filepath.Join(dir, name+socketSuffix)
@@ -153,7 +155,7 @@ func ownDir(dir string) error {
 	if err := os.Mkdir(dir, 0o700); err != nil && !errors.Is(err, fs.ErrExist) {
 		return err
 	}
-	if !ours(dir) {
+	if !private.Dir(dir) {
 		return fmt.Errorf("%s is there already, and is not a directory that belongs to this user alone (mode 0700)", dir)
 	}
 	return nil
@@ -183,28 +185,15 @@ func unlock(lock *os.File) {
 	}
 }
 
-var errLocked = errors.New("another process has it")
-
-// takeLock locks a file for as long as it stays open. The error is errLocked
-// if another process holds the lock, or holds one no longer but has removed
-// the file meanwhile too often for it to be chance.
+// takeLock locks a file for as long as it stays open. The error is
+// private.ErrLocked if another process holds the lock, or holds one no longer
+// but has removed the file meanwhile too often for it to be chance.
 func takeLock(path string) (*os.File, error) {
 	for range 100 {
-		f, err := os.OpenFile(path, os.O_CREATE|os.O_RDWR|openNoFollow, 0o600)
-		if err != nil {
-			return nil, err
+		f, err := private.Lock(path)
+		if !errors.Is(err, fs.ErrNotExist) {
+			return f, err
 		}
-		if err := lockFile(f); err != nil {
-			f.Close()
-			return nil, err
-		}
-		mine, err := f.Stat()
-		if err == nil {
-			if there, err := os.Stat(path); err == nil && os.SameFile(mine, there) {
-				return f, nil
-			}
-		}
-		f.Close() // whoever removed the file held the lock
 	}
-	return nil, errLocked
+	return nil, private.ErrLocked
 }

@@ -10,6 +10,8 @@ import (
 	"strings"
 
 	"github.com/hashicorp/go-hclog"
+
+	"github.com/hermes-host/hermes-host/internal/private"
 )
 
 // This file keeps the directory in which plugins make their sockets.
@@ -64,9 +66,9 @@ func newRunDir(base string, log hclog.Logger) (*runDir, error) {
 		if err != nil {
 			return nil, fmt.Errorf("making the directory for plugin sockets (XDG_RUNTIME_DIR or TMPDIR decide where): %w", err)
 		}
-		lock, err := takeLock(path)
+		lock, err := private.Lock(filepath.Join(path, lockName))
 		switch {
-		case errors.Is(err, errLocked) || errors.Is(err, fs.ErrNotExist):
+		case errors.Is(err, private.ErrLocked) || errors.Is(err, fs.ErrNotExist):
 			continue // swept by another host before the lock was on it
 		case err != nil:
 			os.RemoveAll(path)
@@ -95,10 +97,10 @@ func sweep(base string, log hclog.Logger) {
 			continue
 		}
 		path := filepath.Join(base, e.Name())
-		if !ours(path) {
+		if !private.Dir(path) {
 			continue
 		}
-		lock, err := takeLock(path)
+		lock, err := private.Lock(filepath.Join(path, lockName))
 		if err != nil {
 			continue // its host lives
 		}
@@ -109,34 +111,4 @@ func sweep(base string, log hclog.Logger) {
 		}
 		lock.Close()
 	}
-}
-
-var errLocked = errors.New("locked by another process")
-
-// takeLock locks a directory for as long as the file stays open. Its error is
-// errLocked if another process holds it, and wraps fs.ErrNotExist if the
-// directory has gone meanwhile.
-func takeLock(dir string) (*os.File, error) {
-	path := filepath.Join(dir, lockName)
-	f, err := os.OpenFile(path, os.O_CREATE|os.O_RDWR|openNoFollow, 0o600)
-	if err != nil {
-		return nil, err
-	}
-	if err := lockFile(f); err != nil {
-		f.Close()
-		return nil, err
-	}
-	// Whoever removed the directory while we waited held the lock.
-	mine, err := f.Stat()
-	if err == nil {
-		var there fs.FileInfo
-		if there, err = os.Stat(path); err == nil && !os.SameFile(mine, there) {
-			err = fs.ErrNotExist
-		}
-	}
-	if err != nil {
-		f.Close()
-		return nil, err
-	}
-	return f, nil
 }

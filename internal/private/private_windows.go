@@ -1,4 +1,4 @@
-package admin
+package private
 
 import (
 	"errors"
@@ -7,19 +7,19 @@ import (
 	"golang.org/x/sys/windows"
 )
 
-const openNoFollow = 0
+const noFollow = 0
 
-func lockFile(f *os.File) error {
+func lock(f *os.File) error {
 	err := windows.LockFileEx(windows.Handle(f.Fd()), windows.LOCKFILE_EXCLUSIVE_LOCK|windows.LOCKFILE_FAIL_IMMEDIATELY, 0, 1, 0, new(windows.Overlapped))
 	if errors.Is(err, windows.ERROR_LOCK_VIOLATION) {
-		return errLocked
+		return ErrLocked
 	}
 	return err
 }
 
-// ours reports whether a path is a directory. That others can't enter it is
-// for the permissions of the directory that it is in, which is the user's.
-func ours(path string) bool {
+// Dir reports whether a path is a directory. That others can't enter it is for
+// the permissions of the directory that it is in, which is the user's.
+func Dir(path string) bool {
 	info, err := os.Lstat(path)
 	return err == nil && info.IsDir()
 }

@@ -1,6 +1,6 @@
 //go:build unix
 
-package admin
+package private
 
 import (
 	"errors"
@@ -10,18 +10,19 @@ import (
 	"golang.org/x/sys/unix"
 )
 
-const openNoFollow = unix.O_NOFOLLOW
+const noFollow = unix.O_NOFOLLOW
 
-func lockFile(f *os.File) error {
+func lock(f *os.File) error {
 	err := unix.Flock(int(f.Fd()), unix.LOCK_EX|unix.LOCK_NB)
 	if errors.Is(err, unix.EWOULDBLOCK) {
-		return errLocked
+		return ErrLocked
 	}
 	return err
 }
 
-// ours reports whether a path is a directory that only this user can enter.
-func ours(path string) bool {
+// Dir reports whether a path is a directory, not a link to one, that only this
+// user can enter.
+func Dir(path string) bool {
 	info, err := os.Lstat(path)
 	if err != nil || !info.IsDir() || info.Mode().Perm()&0o077 != 0 {
 		return false
