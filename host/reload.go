@@ -88,7 +88,7 @@ func (h *Host) plan(ctx context.Context, path string) (*plan, error) {
 		return nil, &admin.Error{Code: admin.Unsupported, Message: "the host has not started yet"}
 	}
 	file, diags := h.settings.Load(path)
-	if file == nil || diags.HasErrors() {
+	if file == nil {
 		return nil, wrong(diags)
 	}
 	l := h.launcher
@@ -263,8 +263,11 @@ func (h *Host) reloaded(by string, c admin.Changes, err error) {
 	if len(c.Restart) > 0 {
 		h.log.Warn("settings have changed that only a restart of the host applies", "settings", c.Restart)
 	}
-	h.note("configuration applied, by "+by, "")
+	h.note("configuration applied, by "+by+": "+c.Summary(maxSummary), "")
 }
+
+// maxSummary bounds what an event tells of a reload, in bytes.
+const maxSummary = 1 << 10
 
 func namesOf(changes []admin.Change) []string {
 	names := make([]string, len(changes))

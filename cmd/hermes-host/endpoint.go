@@ -102,7 +102,7 @@ func (e *endpoint) resolve(ctx context.Context) (target, token string, err error
 		if token == "" {
 			// The host may have what this process lacks to evaluate the
 			// configuration; then it says that it wants a token.
-			if file, _ := config.Load(info.Config, config.Options{Version: version.String()}); file != nil {
+			if file, diags := config.Load(info.Config, config.Options{Version: version.String()}); !diags.HasErrors() {
 				token = file.Listen().Token
 			}
 		}
@@ -115,7 +115,7 @@ func (e *endpoint) resolve(ctx context.Context) (target, token string, err error
 	if missing == nil {
 		// Servers do not matter here, so a file is read with what it has.
 		file, diags := config.Load(path, config.Options{Version: version.String()})
-		if file == nil {
+		if diags.HasErrors() {
 			return "", "", fmt.Errorf("no running host was found and no --url is given, and the configuration does not tell where the host listens: %w", diags.Err())
 		}
 		listen = file.Listen()

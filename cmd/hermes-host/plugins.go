@@ -61,7 +61,7 @@ Without a configuration file only the plugins beside this program are listed.`,
 			file := new(config.File)
 			if _, missing := findConfig("", true); from.path != "" || missing == nil {
 				var err error
-				if file, _, err = from.read(cmd.ErrOrStderr(), true); err != nil {
+				if file, _, err = from.read(cmd, logs, true); err != nil {
 					return err
 				}
 			}

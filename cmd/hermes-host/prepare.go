@@ -31,13 +31,13 @@ func (s *source) flags(cmd *cobra.Command) {
 
 // read finds and reads the file, and returns its path too. Diagnostics go to
 // stderr; the error is silent where they say all there is.
-func (s *source) read(stderr io.Writer, own bool) (file *config.File, path string, err error) {
+func (s *source) read(cmd *cobra.Command, logs logFlags, own bool) (file *config.File, path string, err error) {
 	path, load, err := s.find(own)
 	if err != nil {
 		return nil, "", err
 	}
 	file, diags := load("")
-	return file, path, report(stderr, diags, diags.HasErrors())
+	return file, path, refuse(cmd, logs, file, diags)
 }
 
 // find finds the file and returns its path, and a function that reads it, or
@@ -58,6 +58,24 @@ func (s *source) find(own bool) (path string, load func(other string) (*config.F
 	return path, func(other string) (*config.File, config.Diagnostics) {
 		return config.Load(cmp.Or(other, path), config.Options{Vars: vars, Version: version.String()})
 	}, nil
+}
+
+// refuse prints the diagnostics of a file that was read. If it has errors, those
+// that the plugins find in it are added, and the error is silent.
+func refuse(cmd *cobra.Command, logs logFlags, file *config.File, diags config.Diagnostics) error {
+	failed := diags.HasErrors()
+	if failed && file != nil {
+		h, err := host.New(file, host.Settings{
+			Logger:  logs.logger(cmd.ErrOrStderr(), "error", file.Log().Format),
+			Version: version.String(),
+		})
+		if err != nil {
+			return err
+		}
+		defer h.Close()
+		_, diags = h.Resolve(cmd.Context())
+	}
+	return report(cmd.ErrOrStderr(), diags, failed)
 }
 
 // report prints diagnostics, and returns a silent error if failed says so.
@@ -84,7 +102,7 @@ func (s *source) serve(cmd *cobra.Command, logs logFlags, own, watch bool, liste
 		return err
 	}
 	file, diags := load("")
-	if err := report(cmd.ErrOrStderr(), diags, diags.HasErrors()); err != nil {
+	if err := refuse(cmd, logs, file, diags); err != nil {
 		return err
 	}
 	if err := checkListen(listen); err != nil {

@@ -20,10 +20,10 @@ func validateCommand() *cobra.Command {
 them check the transport blocks, just as "run" does before it starts anything.
 No server is started or connected to.
 
-All mistakes in the syntax are reported together, with their places in the file;
-where there are none, all outside the transport blocks, and then all in them. The
-exit code is 0 if the configuration is valid and 1 if it is not. The file may be
-named with --config as well; without either it is the one that "run" would use.`,
+All mistakes are reported together, with their places in the file; but where
+the syntax or the outermost blocks are wrong, those come first. The exit code is 0
+if the configuration is valid and 1 if it is not. The file may be named with
+--config as well; without either it is the one that "run" would use.`,
 		Example: `  hermes-host validate
   hermes-host validate /etc/hermes-host/config.hcl
   hermes-host validate --var token=secret`,
@@ -40,7 +40,7 @@ named with --config as well; without either it is the one that "run" would use.`
 			if err := logs.check(); err != nil {
 				return err
 			}
-			file, path, err := from.read(cmd.ErrOrStderr(), true)
+			file, path, err := from.read(cmd, logs, true)
 			if err != nil {
 				return err
 			}

@@ -118,6 +118,7 @@ type Server struct {
 	Fault error
 
 	origin *origin
+	unsure bool // whether it is enabled could not be found out
 }
 
 // Timeouts bound what the host asks of a server.

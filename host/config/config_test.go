@@ -122,6 +122,9 @@ func complaints(t *testing.T, text, name string, p Plugins, opts Options) string
 	out := diags.String()
 	if f != nil {
 		_, more := f.Resolve(t.Context(), p)
+		if diags.HasErrors() {
+			out = "" // they are among the others
+		}
 		out += more.String()
 	}
 	if out == "" {

@@ -35,7 +35,7 @@ func TestReferenceIsComplete(t *testing.T) {
 		scope: map[string][]string{},
 		src:   &source{secrets: &secrets{}},
 	}
-	d.file(p, &Config{}, options())
+	d.file(p, &File{}, options())
 	if len(p.names) < 40 {
 		t.Fatalf("only %d names were found", len(p.names))
 	}

@@ -201,7 +201,7 @@ func readFile(path string, limit int64) ([]byte, error) {
 	case err != nil:
 		return nil, fmt.Errorf("%s cannot be read: %w", path, plain(err))
 	case info.IsDir():
-		return nil, fmt.Errorf("%s is a directory; name a file", path)
+		return nil, fmt.Errorf("%s is a directory", path)
 	case !info.Mode().IsRegular():
 		return nil, fmt.Errorf("%s is not a regular file", path)
 	case info.Size() > limit:

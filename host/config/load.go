@@ -44,11 +44,14 @@ func (o Options) env(name string) (string, bool) {
 // several times, and concurrently.
 type File struct {
 	// Plugins are the plugin blocks, which whoever implements [Plugins] needs
-	// to find the plugins of third parties.
+	// to find the plugins of third parties. One that is wrong is not among
+	// them.
 	Plugins []Plugin
 
-	config Config // servers without transports
-	scope  *scope
+	config   Config // servers without transports
+	scope    *scope
+	mistakes hcl.Diagnostics // outside the transport blocks; empty unless there are errors
+	unsound  map[string]bool // kinds whose plugin block is wrong: they must not be started
 }
 
 // Listen returns where and how the host serves, which needs no plugin.
@@ -73,9 +76,10 @@ func (s *scope) decoder() *decoder {
 }
 
 // Load reads the file at path: native HCL, or JSON if its name ends in
-// ".json". The File is nil if there are errors. All that is wrong with the
-// syntax is reported together, and if that is right all that is wrong outside
-// the transport blocks.
+// ".json". All that is wrong with the syntax is reported together, and if that
+// is right all that is wrong outside the transport blocks. In both cases the
+// configuration cannot be used. The File is nil if the syntax or the outermost
+// blocks are wrong; if it is not, [File.Resolve] finds what else is wrong.
 func Load(path string, opts Options) (*File, Diagnostics) {
 	text, err := readFile(path, maxConfig)
 	if err != nil {
@@ -127,7 +131,7 @@ func Parse(text []byte, path string, opts Options) (*File, Diagnostics) {
 		scope: map[string][]string{"hermes": {"config_dir", "executable", "version"}},
 	}
 	f := &File{config: Config{Path: abs, Dir: dir, secrets: src.secrets}}
-	locals := d.file(parsed.Body, &f.config, opts)
+	locals, sound := d.file(parsed.Body, f, opts)
 	f.Plugins = f.config.Plugins
 	f.scope = &scope{ctx: d.ctx, names: d.scope, src: src, locals: locals}
 	for i := range f.config.Servers {
@@ -137,6 +141,9 @@ func Parse(text []byte, path string, opts Options) (*File, Diagnostics) {
 	}
 	out := Diagnostics{list: sorted(d.diags), src: src}
 	if out.HasErrors() {
+		f.mistakes = out.list
+	}
+	if !sound {
 		return nil, out
 	}
 	return f, out

@@ -40,7 +40,7 @@ func (d *decoder) transport(o *origin, sc *schema) map[string]cty.Value {
 			values[a.name] = a.fallback
 			continue
 		}
-		values[a.name] = d.pluginValue(at, a)
+		values[a.name] = d.pluginValue(o, at, a)
 	}
 	return values
 }
@@ -58,7 +58,7 @@ func sentence(doc string) string {
 var literalReference = regexp.MustCompile(`\$\{[A-Za-z_][A-Za-z0-9_]*\}`)
 
 // pluginValue evaluates one attribute of a transport block.
-func (d *decoder) pluginValue(at *hcl.Attribute, a attribute) cty.Value {
+func (d *decoder) pluginValue(o *origin, at *hcl.Attribute, a attribute) cty.Value {
 	v, ok := d.value(at.Expr)
 	if !ok {
 		return cty.DynamicVal
@@ -76,7 +76,7 @@ func (d *decoder) pluginValue(at *hcl.Attribute, a attribute) cty.Value {
 		return cty.DynamicVal
 	}
 	conv = d.withoutNulls(at, conv)
-	d.unreplaced(at, a, conv)
+	d.unreplaced(o, at, a, conv)
 	return conv
 }
 
@@ -178,8 +178,10 @@ func (n nullDropper) Exit(path cty.Path, v cty.Value) (cty.Value, error) {
 }
 
 // unreplaced reports secret texts that still contain a shell's reference: it
-// would be sent as it is, as a token that is none.
-func (d *decoder) unreplaced(at *hcl.Attribute, a attribute, v cty.Value) {
+// would be sent as it is, as a token that is none. Some plugins refuse it where
+// a warning is all that the host can say; theirs replaces it then, being at the
+// same place.
+func (d *decoder) unreplaced(o *origin, at *hcl.Attribute, a attribute, v cty.Value) {
 	bare, marks := v.UnmarkDeepWithPaths()
 	_ = cty.Walk(bare, func(path cty.Path, v cty.Value) (bool, error) {
 		if v.Type() != cty.String || v.IsNull() || !v.IsKnown() || !literalReference.MatchString(v.AsString()) {
@@ -192,7 +194,7 @@ func (d *decoder) unreplaced(at *hcl.Attribute, a attribute, v cty.Value) {
 		g := &hcl.Diagnostic{
 			Severity: hcl.DiagWarning, Summary: "Reference not replaced",
 			Detail:  "This text contains a reference like ${NAME}, which nothing will replace: $${ writes the characters themselves. For the environment variable write ${env(\"NAME\")}.",
-			Subject: walk(at.Expr, fromCty(path), d.ctx).Range().Ptr(),
+			Subject: o.locate(append([]any{at.Name}, fromCty(path)...)).Ptr(),
 		}
 		if marked {
 			g.Severity = hcl.DiagError

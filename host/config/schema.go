@@ -3,6 +3,7 @@ package config
 import (
 	"fmt"
 	"path/filepath"
+	"slices"
 	"strings"
 	"time"
 
@@ -14,8 +15,11 @@ import (
 // they must be, and what they are if absent. docs/configuration.md describes
 // them; a test compares the two.
 
-// file decodes a whole file into c, and returns the definitions of locals.
-func (d *decoder) file(body hcl.Body, c *Config, opts Options) (locals map[string]*hcl.Attribute) {
+// file decodes a whole file into f, and returns the definitions of locals. Sound
+// is false if the outermost blocks are not what they should be: much else would
+// then be called wrong for want of what they were meant to say.
+func (d *decoder) file(body hcl.Body, f *File, opts Options) (locals map[string]*hcl.Attribute, sound bool) {
+	c := &f.config
 	c.Listen = Listen{
 		Address:            "127.0.0.1:7717",
 		SessionIdleTimeout: 30 * time.Minute,
@@ -38,9 +42,11 @@ func (d *decoder) file(body hcl.Body, c *Config, opts Options) (locals map[strin
 		{"endpoint", []string{"name"}, true, into(&endpoints)},
 		{"plugin", []string{"kind"}, true, into(&plugins)},
 	})
+	sound = !d.diags.HasErrors()
 	// Variables and locals first: everything else may refer to them.
 	d.variables(vars, opts)
 	locals = d.locals(blocks)
+	missing := d.diags.HasErrors()
 
 	for i, b := range listens {
 		switch {
@@ -59,11 +65,19 @@ func (d *decoder) file(body hcl.Body, c *Config, opts Options) (locals map[strin
 		}, nil)
 	}
 	seen := map[string]hcl.Range{}
+	f.unsound = map[string]bool{}
 	for _, b := range plugins {
+		before := len(d.diags)
 		if d.unique(b, "plugin", seen) {
 			c.Plugins = append(c.Plugins, d.plugin(b, c.Dir))
 		}
+		// What refers to a missing value is left out without a word: a checksum
+		// could be lost in that way.
+		if missing || len(d.diags) > before {
+			f.unsound[b.Labels[0]] = true
+		}
 	}
+	c.Plugins = slices.DeleteFunc(c.Plugins, func(p Plugin) bool { return f.unsound[p.Kind] })
 	seen = map[string]hcl.Range{}
 	for _, b := range servers {
 		if d.unique(b, "server", seen) {
@@ -76,7 +90,7 @@ func (d *decoder) file(body hcl.Body, c *Config, opts Options) (locals map[strin
 			c.Endpoints = append(c.Endpoints, d.endpoint(b, c.Servers))
 		}
 	}
-	return locals
+	return locals, sound
 }
 
 // unique reports a block whose label was used before.
@@ -202,7 +216,15 @@ func (d *decoder) server(b *hcl.Block) Server {
 	isolate := false
 	var ofClients, ofAll *hcl.Attribute // settings of one scope only
 	attrs := []attr{
-		boolean("enabled", &s.Enabled),
+		{"enabled", func(d *decoder, a *hcl.Attribute) {
+			v, _, ok := d.as(a, cty.Bool)
+			switch bare, _ := v.Unmark(); {
+			case ok:
+				s.Enabled = v.True()
+			case !bare.IsKnown() || !bare.IsNull():
+				s.unsure = true
+			}
+		}},
 		{"isolate", func(d *decoder, a *hcl.Attribute) {
 			if v, _, ok := d.as(a, cty.Bool); ok {
 				isolate = v.True()

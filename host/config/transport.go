@@ -72,6 +72,9 @@ func (o *origin) locate(path []any) hcl.Range {
 // The Config is nil only if Diagnostics.Fatal reports true: a server whose plugin
 // does not work is part of it, with a Fault. Transport blocks of disabled
 // servers are not looked at, so that what they need may be missing.
+//
+// Of a File that has mistakes outside its transport blocks there is no Config.
+// Those are reported again then, together with what is wrong in the blocks.
 func (f *File) Resolve(ctx context.Context, p Plugins) (*Config, Diagnostics) {
 	c := f.config
 	c.Servers = slices.Clone(c.Servers)
@@ -82,17 +85,18 @@ func (f *File) Resolve(ctx context.Context, p Plugins) (*Config, Diagnostics) {
 	slots := make(chan struct{}, parallel)
 	var wg sync.WaitGroup
 	for i := range c.Servers {
-		if !c.Servers[i].Enabled {
+		s := &c.Servers[i]
+		if !s.Enabled || s.unsure || s.origin == nil || f.unsound[s.Transport.Kind] {
 			continue
 		}
 		slots <- struct{}{}
 		wg.Go(func() {
 			defer func() { <-slots }()
-			found[i] = f.resolve(ctx, &c.Servers[i], p, schemas)
+			found[i] = f.resolve(ctx, s, p, schemas)
 		})
 	}
 	wg.Wait()
-	out := Diagnostics{list: sorted(slices.Concat(found...)), src: f.scope.src}
+	out := Diagnostics{list: sorted(append(slices.Concat(found...), f.mistakes...)), src: f.scope.src}
 	if out.Fatal() {
 		return nil, out
 	}
@@ -144,7 +148,21 @@ func (f *File) resolve(ctx context.Context, s *Server, p Plugins, known *schemas
 	for _, g := range checked {
 		d.pluginSays(&o, sc, g)
 	}
-	return d.diags
+	return unsurpassed(d.diags)
+}
+
+// unsurpassed leaves out warnings about a place that an error is about: they
+// say the same in other words.
+func unsurpassed(diags hcl.Diagnostics) hcl.Diagnostics {
+	wrong := map[hcl.Range]bool{}
+	for _, g := range diags {
+		if g.Severity == hcl.DiagError && g.Subject != nil {
+			wrong[*g.Subject] = true
+		}
+	}
+	return slices.DeleteFunc(diags, func(g *hcl.Diagnostic) bool {
+		return g.Severity == hcl.DiagWarning && g.Subject != nil && wrong[*g.Subject]
+	})
 }
 
 // fault reports that a plugin does not work.

@@ -42,3 +42,10 @@ server "escaped" {
     headers = { Authorization = "Bearer $${TICKETS_TOKEN}" }
   }
 }
+
+server "refused" {
+  transport "http" {
+    url     = "https://mcp.example.com/mcp"
+    headers = { Authorization = "leak $${TICKETS_TOKEN}", Other = "other $${TICKETS_TOKEN}" }
+  }
+}
