@@ -145,18 +145,20 @@ func (m *member) status(c catalog.Status) admin.Server {
 }
 
 // Reconnect asks for new sessions of the servers that are named, of all that
-// are enabled if none is, on behalf of whoever by names. It returns at once
-// with their names; an *[admin.Error] says that nothing was done. It
+// are enabled if none is, on behalf of whoever by names. They begin without what
+// earlier ones have learnt of the server: it may be another by now. It returns
+// at once with their names; an *[admin.Error] says that nothing was done. It
 // implements [admin.Host].
 func (h *Host) Reconnect(by string, servers ...string) ([]string, error) {
-	return h.instruct(servers, func(s *supervisor.Supervisor) { s.Reconnect(by) })
+	return h.instruct(servers, func(m *member) { m.memory.Forget() }, func(s *supervisor.Supervisor) { s.Reconnect(by) })
 }
 
 // instruct gives an order to the supervisors of servers, of all that are enabled
 // if none is named: to that of the session that clients share, and to those of
-// clients' own sessions. It returns the names.
-func (h *Host) instruct(servers []string, give func(*supervisor.Supervisor)) ([]string, error) {
-	names, err := h.instructShared(servers, give)
+// clients' own sessions. Before that it calls prepare for each server. It returns
+// the names.
+func (h *Host) instruct(servers []string, prepare func(*member), give func(*supervisor.Supervisor)) ([]string, error) {
+	names, err := h.instructShared(servers, prepare, give)
 	for _, name := range names { // not under h.mu
 		h.scopes.order(name, give)
 	}
@@ -164,7 +166,7 @@ func (h *Host) instruct(servers []string, give func(*supervisor.Supervisor)) ([]
 }
 
 // instructShared is the part of instruct for sessions that are shared.
-func (h *Host) instructShared(servers []string, give func(*supervisor.Supervisor)) ([]string, error) {
+func (h *Host) instructShared(servers []string, prepare func(*member), give func(*supervisor.Supervisor)) ([]string, error) {
 	h.mu.RLock()
 	defer h.mu.RUnlock()
 	if h.stopped {
@@ -185,7 +187,9 @@ func (h *Host) instructShared(servers []string, give func(*supervisor.Supervisor
 		}
 	}
 	for _, name := range names {
-		give(h.members[name].sup)
+		m := h.members[name]
+		prepare(m)
+		give(m.sup)
 	}
 	return names, nil
 }
@@ -194,7 +198,7 @@ func (h *Host) instructShared(servers []string, give func(*supervisor.Supervisor
 // whoever by names. An *[admin.Error] says that nothing was done. It
 // implements [admin.Host].
 func (h *Host) Park(by, server string) error {
-	_, err := h.instruct([]string{server}, func(s *supervisor.Supervisor) { s.Park("parked by " + by) })
+	_, err := h.instruct([]string{server}, func(*member) {}, func(s *supervisor.Supervisor) { s.Park("parked by " + by) })
 	return err
 }
 

@@ -84,6 +84,19 @@ func TestReloadTouchesWhatChanged(t *testing.T) {
 	if changes := w.reload(); !changes.None() || len(changes.Restart) > 0 {
 		t.Errorf("the same again is %+v", changes)
 	}
+	var told []string
+	events, _, _ := w.host.Events().Since(0)
+	for _, e := range events {
+		if e.Server == "" && strings.HasPrefix(e.Reason, "configuration") {
+			told = append(told, e.Reason)
+		}
+	}
+	if want := []string{
+		"configuration applied, by a test: - gone: removed; + new: added; ~ changed: new session (transport mark); ~ filtered: lists only (prefix, tools); ~ the order of the servers",
+		"configuration applied, by a test: nothing has changed",
+	}; !slices.Equal(told, want) {
+		t.Errorf("the events say %q, want %q", told, want)
+	}
 }
 
 func mustJSON(t *testing.T, v any) string {

@@ -26,9 +26,6 @@ is an object on a line.`,
   hermes-host events -f -o json`,
 		Args: arguments(oneServer),
 		RunE: func(cmd *cobra.Command, args []string) error {
-			if err := feed.check(); err != nil {
-				return err
-			}
 			return to.ask(cmd, func(ctx context.Context, c *admin.Client) error {
 				return c.Events(ctx, feed.query(args), func(e admin.Event) error {
 					return feed.print(cmd.OutOrStdout(), e, func() string { return textOfEvent(e) })

@@ -3,8 +3,10 @@ package main
 import (
 	"context"
 	"encoding/json"
+	"errors"
 	"fmt"
 	"io"
+	"strconv"
 	"strings"
 
 	"github.com/spf13/cobra"
@@ -14,27 +16,48 @@ import (
 
 // feedFlags say which part of a running host's feed a command shows.
 type feedFlags struct {
-	last   int
+	last   latest
 	follow bool
 	output outputFormat
 }
 
 func (f *feedFlags) flags(cmd *cobra.Command, last int) {
+	f.last = latest{&last}
 	cmd.Flags().BoolVarP(&f.follow, "follow", "f", false, "go on with what is to come, until interrupted")
-	cmd.Flags().IntVarP(&f.last, "last", "n", last, "show at most so many of those that the host has kept; 0: all")
+	cmd.Flags().VarP(&f.last, "last", "n", "show at most so many of those that the host has kept, or \"all\"; with -f, 0 shows only what is to come")
 	f.output.flag(cmd)
 }
 
-// check refuses values that make no sense.
-func (f *feedFlags) check() error {
-	if f.last < 0 {
-		return usage(fmt.Errorf("--last is %d; it can't be less than 0", f.last))
+// latest is a number of items, nil for all that there are. It implements
+// [pflag.Value].
+type latest struct{ n *int }
+
+const allItems = "all"
+
+func (l *latest) String() string {
+	if l.n == nil {
+		return allItems
 	}
+	return strconv.Itoa(*l.n)
+}
+
+func (l *latest) Set(text string) error {
+	if text == allItems {
+		l.n = nil
+		return nil
+	}
+	n, err := strconv.Atoi(text)
+	if err != nil || n < 0 {
+		return errors.New("it is a number from 0 up, or \"all\"")
+	}
+	l.n = &n
 	return nil
 }
 
+func (l *latest) Type() string { return "number" }
+
 func (f *feedFlags) query(args []string) admin.Query {
-	q := admin.Query{Last: f.last, Follow: f.follow}
+	q := admin.Query{Last: f.last.n, Follow: f.follow}
 	if len(args) > 0 {
 		q.Server = args[0]
 	}
@@ -51,13 +74,10 @@ func logsCommand() *cobra.Command {
 all: down to level debug, whatever level its log is at, and with what servers
 print on standard error. With -o json each line is an object.`,
 		Example: `  hermes-host logs
-  hermes-host logs -f demo
-  hermes-host logs -n 0 -o json`,
+  hermes-host logs -f -n 0 demo
+  hermes-host logs -n all -o json`,
 		Args: arguments(oneServer),
 		RunE: func(cmd *cobra.Command, args []string) error {
-			if err := feed.check(); err != nil {
-				return err
-			}
 			return to.ask(cmd, func(ctx context.Context, c *admin.Client) error {
 				return c.Logs(ctx, feed.query(args), func(l admin.Line) error {
 					return feed.print(cmd.OutOrStdout(), l, func() string { return textOfLine(l) })

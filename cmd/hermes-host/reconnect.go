@@ -23,6 +23,9 @@ server wakes with its full number of attempts, one that waits for its next
 attempt stops waiting, and the circuit breaker closes with the new session.
 Calls in flight at the old session end.
 
+The new session begins without what the host has learnt of the server, such as
+the protocol version that it speaks: do this after a server was upgraded.
+
 It does not wait for the new session, unless --wait is given: then it returns
 when each server is ready or parked, with exit code 1 if one is not ready.`,
 		Example: `  hermes-host reconnect demo

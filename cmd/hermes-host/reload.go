@@ -115,36 +115,21 @@ func printChanges(w io.Writer, c admin.Changes, before *admin.Reloaded) error {
 	for _, warning := range c.Warnings {
 		fmt.Fprintf(&b, "%s\n", warning)
 	}
+	lines := c.Lines()
 	switch {
-	case !c.None() || len(c.Restart) > 0:
+	case len(lines) > 0:
 	case before != nil && before.Error == "" && time.Since(before.At) < recent:
 		fmt.Fprintf(&b, "nothing has changed since the configuration was read %s ago (%s)\n", span(time.Since(before.At)), plain(before.By))
 	default:
 		b.WriteString("nothing has changed\n")
 	}
-	for _, name := range c.Removed {
-		fmt.Fprintf(&b, "- %s: removed\n", name)
-	}
-	for _, name := range c.Added {
-		fmt.Fprintf(&b, "+ %s: added\n", name)
+	for _, line := range lines {
+		fmt.Fprintf(&b, "%s\n", plain(line))
 	}
 	for _, change := range c.Replaced {
-		fmt.Fprintf(&b, "~ %s: new session (%s)\n", change.Server, strings.Join(change.Settings, ", "))
 		if change.Trouble != "" {
-			fmt.Fprintf(&b, "    %s\n", plain(change.Trouble))
+			fmt.Fprintf(&b, "%s: %s\n", change.Server, plain(change.Trouble))
 		}
-	}
-	for _, change := range c.Updated {
-		fmt.Fprintf(&b, "~ %s: lists only (%s)\n", change.Server, strings.Join(change.Settings, ", "))
-	}
-	if c.Order {
-		b.WriteString("~ the order of the servers\n")
-	}
-	for _, name := range c.Live {
-		fmt.Fprintf(&b, "~ %s\n", name)
-	}
-	for _, name := range c.Restart {
-		fmt.Fprintf(&b, "! %s: needs a restart of the host\n", name)
 	}
 	if c.DryRun {
 		b.WriteString("nothing was applied: this was a dry run\n")

@@ -60,7 +60,7 @@ func (c *Client) Watch(ctx context.Context, show func(Status) error) error {
 // A Query says which part of a feed is wanted.
 type Query struct {
 	Server string // of this server alone
-	Last   int    // at most so many of those that are there; 0: all
+	Last   *int   // at most so many of those that are there; nil: all
 	Follow bool   // go on with what is to come
 }
 
@@ -69,8 +69,8 @@ func (q Query) path(of string) string {
 	if q.Server != "" {
 		v.Set("server", q.Server)
 	}
-	if q.Last > 0 {
-		v.Set("last", strconv.Itoa(q.Last))
+	if q.Last != nil {
+		v.Set("last", strconv.Itoa(*q.Last))
 	}
 	if q.Follow {
 		v.Set("follow", "1")

@@ -206,22 +206,22 @@ func stream[T any](s *server, w http.ResponseWriter, r *http.Request, feed *Feed
 			return err
 		}
 	}
-	after, err := number(q.Get("after"))
+	after, err := number(q.Get("after"), 0)
 	if err != nil {
 		return err
 	}
-	most, err := number(q.Get("last")) // of those that are there; 0: all
+	most, err := number(q.Get("last"), math.MaxUint64) // of those that are there
 	if err != nil {
 		return err
 	}
+	items, last, more := feed.Since(after) // before the client can know that it is connected
 	out := newLines(w)
-	for first := true; ; first = false {
-		items, last, more := feed.Since(after)
-		after = last
+	for {
 		items = slices.DeleteFunc(items, func(item T) bool { return !wanted(item) })
-		if n := uint64(len(items)); first && most > 0 && n > most {
+		if n := uint64(len(items)); n > most {
 			items = items[n-most:]
 		}
+		most = math.MaxUint64
 		for _, item := range items {
 			line, err := json.Marshal(item)
 			if err != nil {
@@ -241,12 +241,14 @@ func stream[T any](s *server, w http.ResponseWriter, r *http.Request, feed *Feed
 		case <-s.ctx.Done():
 			return nil
 		}
+		items, last, more = feed.Since(last)
 	}
 }
 
-func number(text string) (uint64, error) {
+// number reads a number from 0 up; without one it is absent.
+func number(text string, absent uint64) (uint64, error) {
 	if text == "" {
-		return 0, nil
+		return absent, nil
 	}
 	n, err := strconv.ParseUint(text, 10, 64)
 	if err != nil {

@@ -138,7 +138,7 @@ func TestFollow(t *testing.T) {
 	}
 	got = nil
 	done := errors.New("enough")
-	err := c.Logs(t.Context(), Query{Server: "files", Last: 2, Follow: true}, func(l Line) error {
+	err := c.Logs(t.Context(), Query{Server: "files", Last: new(2), Follow: true}, func(l Line) error {
 		got = append(got, l.Message)
 		switch l.Message {
 		case "3":
@@ -152,6 +152,42 @@ func TestFollow(t *testing.T) {
 	if want := []string{"2", "3", "4"}; err != done || !slices.Equal(got, want) {
 		t.Errorf("following gave %q, %v; want %q", got, err, want)
 	}
+}
+
+// TestFollowFromNow shows none of the lines that are there, and then, followed,
+// those that come.
+func TestFollowFromNow(t *testing.T) {
+	f := newFake("a.hcl")
+	c, _ := serve(t, f)
+	add := func(message string) { f.logs.Add(func(seq uint64) Line { return Line{Seq: seq, Message: message} }) }
+	add("old")
+	if err := c.Logs(t.Context(), Query{Last: new(0)}, func(l Line) error { t.Errorf("got %q", l.Message); return nil }); err != nil {
+		t.Fatal(err)
+	}
+	connected := make(chan struct{})
+	c.http.Transport = &afterHeader{c.http.Transport, func() { close(connected) }}
+	go func() {
+		<-connected
+		add("new")
+	}()
+	var got []string
+	done := errors.New("enough")
+	err := c.Logs(t.Context(), Query{Last: new(0), Follow: true}, func(l Line) error { got = append(got, l.Message); return done })
+	if err != done || !slices.Equal(got, []string{"new"}) {
+		t.Errorf("following gave %q, %v", got, err)
+	}
+}
+
+// afterHeader calls then when the header of an answer has come.
+type afterHeader struct {
+	http.RoundTripper
+	then func()
+}
+
+func (a *afterHeader) RoundTrip(r *http.Request) (*http.Response, error) {
+	res, err := a.RoundTripper.RoundTrip(r)
+	a.then()
+	return res, err
 }
 
 // TestJoin carries bytes both ways, and tells the client's end from the host's.

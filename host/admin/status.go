@@ -155,32 +155,3 @@ type Field struct {
 	Key   string `json:"key"`
 	Value string `json:"value"`
 }
-
-// Changes are what a reload does, or would do.
-type Changes struct {
-	DryRun  bool     `json:"dryRun,omitempty"`
-	Added   []string `json:"added,omitempty"`
-	Removed []string `json:"removed,omitempty"`
-	// Replaced servers get a new session, Updated ones keep theirs.
-	Replaced []Change `json:"replaced,omitempty"`
-	Updated  []Change `json:"updated,omitempty"`
-	// Order is true if servers that stay have changed places.
-	Order bool `json:"order,omitempty"`
-	// Restart lists settings that only a restart of the host applies.
-	Restart  []string `json:"restart,omitempty"`
-	Live     []string `json:"live,omitempty"` // settings of the host that apply at once
-	Warnings []string `json:"warnings,omitempty"`
-}
-
-// A Change is a server with settings that are different.
-type Change struct {
-	Server   string   `json:"server"`
-	Settings []string `json:"settings"`
-	// Trouble says why the new session was not up when the old one went.
-	Trouble string `json:"trouble,omitempty"`
-}
-
-// None reports whether nothing is different that a reload applies.
-func (c Changes) None() bool {
-	return len(c.Added)+len(c.Removed)+len(c.Replaced)+len(c.Updated)+len(c.Live) == 0 && !c.Order
-}

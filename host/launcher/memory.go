@@ -64,6 +64,14 @@ func (m *Memory) note(init *transportpb.SessionInit) {
 	m.advice = strings.ToValidUTF8(advice[:min(len(advice), maxAdvice)], "")
 }
 
+// Forget forgets all but the advice, which is the live session's: the next
+// session begins as if it were the first.
+func (m *Memory) Forget() {
+	m.mu.Lock()
+	defer m.mu.Unlock()
+	m.learnt = nil
+}
+
 // mistrust forgets what an attempt was told, since it has come to nothing: the
 // plugin, which could have said what has become of it, was still at it when
 // the time was over, or died of it. What another session has learnt meanwhile
