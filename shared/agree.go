@@ -3,6 +3,7 @@ package shared
 import (
 	"errors"
 	"slices"
+	"sync"
 	"time"
 
 	"github.com/hermes-host/hermes-host/shared/transportpb"
@@ -12,17 +13,20 @@ import (
 // which connections; handshake.go performs them.
 
 // discoverPatience is how long server/discover waits for an answer when it
-// comes first. Some older servers ignore methods that they do not know.
+// comes first and is not known to be what the server takes. Some older servers
+// ignore methods that they do not know.
 const discoverPatience = 5 * time.Second
 
 // handshake is one session's way to an initialised connection.
 type handshake struct {
 	s        *session
 	conn     Conn
+	writing  sync.Mutex                 // one Write at a time
 	held     []*transportpb.PluginFrame // what came before SessionInit
 	dials    int
 	dialled  time.Time // the latest
-	silent   bool      // server/discover got no answer
+	silent   bool      // server/discover got no answer when it came first
+	late     bool      // server/discover was answered, and initialize was not
 	versions []string  // that the server has named after it refused one in initialize
 	named    bool      // versions are of this handshake
 }
@@ -83,28 +87,35 @@ func (h *handshake) agree() (*transportpb.SessionInit, error) {
 	if order != DiscoverNever && h.s.was.Begin != "" {
 		begin = h.s.was.Begin
 	}
-	way, init, err := begin, (*transportpb.SessionInit)(nil), error(nil)
+	var init *transportpb.SessionInit
+	var err error
 	if begin == byDiscover {
 		init, err = h.discoverFirst()
 		if init == nil && err == nil {
-			way = byInitialize
 			init, err = h.initializeAs()
 		}
 	} else {
 		init, err = h.initializeAs()
 		if err != nil && h.otherwise(err, order) {
-			way = byDiscover
 			init, err = h.discoverAfter(err)
 		}
 	}
 	if err != nil {
 		return nil, err
 	}
+	way := byInitialize
+	if slices.Contains(discoverVersions, init.ProtocolVersion) {
+		way = byDiscover
+	}
+	if h.late && begin == byInitialize && !h.s.hello.older {
+		h.s.about.Logger.Warn("the server answers server/discover and leaves initialize unanswered; "+
+			`protocol = "2026-07-28" in its server block spares that wait`, "waited", time.Since(h.s.began).Round(time.Second))
+	}
 	m := h.s.was.of(init.ServerInfo)
 	if way != m.Begin {
 		again := m.Doubt
 		m.Begin, m.Doubt = "", false
-		if way != usual && h.dials > dials {
+		if way != usual && (h.dials > dials || h.late) {
 			m.Begin, m.Doubt = h.sure(way, again)
 		}
 	}
@@ -120,7 +131,7 @@ func (h *handshake) agree() (*transportpb.SessionInit, error) {
 // anything, as one does that has to be downloaded first. The second time it
 // counts.
 func (h *handshake) sure(way string, again bool) (begin string, doubt bool) {
-	if h.silent && !again && time.Since(h.dialled) > discoverPatience/2 {
+	if h.silent && !h.late && !again && time.Since(h.dialled) > discoverPatience/2 {
 		return "", true
 	}
 	return way, false
@@ -200,8 +211,11 @@ func (h *handshake) initializeAs() (*transportpb.SessionInit, error) {
 // discoverFirst returns nothing at all if initialize is to be tried next, on
 // the connection that there is then.
 func (h *handshake) discoverFirst() (*transportpb.SessionInit, error) {
-	conn := h.conn
-	impatience := time.AfterFunc(discoverPatience, func() { h.s.closeWithin(conn) })
+	conn, patience := h.conn, discoverPatience
+	if h.s.was.Begin == byDiscover {
+		patience = max(patience, h.s.patience/2) // it has answered before, so it may be slow
+	}
+	impatience := time.AfterFunc(patience, func() { h.s.closeWithin(conn) })
 	init, err := h.discover()
 	impatient := !impatience.Stop()
 	h.silent = impatient

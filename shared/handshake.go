@@ -118,9 +118,15 @@ func (h *handshake) initialize(offer string) (*transportpb.SessionInit, error) {
 		[]byte(`{"protocolVersion":`), rawjson.Quote(offer),
 		[]byte(`,"capabilities":`), h.s.hello.capabilities,
 		[]byte(`,"clientInfo":`), h.s.hello.client, []byte("}"))
+	h.late = false
+	done := h.askLate()
 	result, err := h.exchange(initializeID, "initialize", params)
+	done(err)
 	if err != nil {
 		return nil, err
+	}
+	if h.late {
+		return h.discovered(result)
 	}
 	var f [4]json.RawMessage
 	if err := rawjson.Members(result, f[:], "protocolVersion", "serverInfo", "capabilities", "instructions"); err != nil {
@@ -133,7 +139,7 @@ func (h *handshake) initialize(offer string) (*transportpb.SessionInit, error) {
 	}
 	h.initialized(version)
 	note := jsonrpc.Message{Method: "notifications/initialized"}
-	if err := h.conn.Write(h.s.ctx, &note); err != nil {
+	if err := h.write(&note); err != nil {
 		return nil, fmt.Errorf("completing the handshake: %w", err)
 	}
 	return &transportpb.SessionInit{
@@ -147,13 +153,12 @@ func (h *handshake) initialize(offer string) (*transportpb.SessionInit, error) {
 
 // discover performs the handshake of protocol 2026-07-28 (SEP-2575).
 func (h *handshake) discover() (*transportpb.SessionInit, error) {
-	version := h.s.hello.discover
-	params, err := rawjson.Set(nil, h.s.hello.meta(version), "_meta")
+	params, err := h.discoverParams()
 	if err != nil {
-		return nil, fmt.Errorf("making the parameters of server/discover: %w", err)
+		return nil, err
 	}
 	result, err := h.exchange(discoverID, "server/discover", params)
-	if refused, ok := errors.AsType[*refusal](err); ok && slices.Contains(refused.supported, version) {
+	if refused, ok := errors.AsType[*refusal](err); ok && slices.Contains(refused.supported, h.s.hello.discover) {
 		// It speaks the version after all, as a cluster does in the middle of
 		// its update.
 		result, err = h.exchange(discoverID, "server/discover", params)
@@ -161,6 +166,21 @@ func (h *handshake) discover() (*transportpb.SessionInit, error) {
 	if err != nil {
 		return nil, err
 	}
+	return h.discovered(result)
+}
+
+// discoverParams are those of server/discover.
+func (h *handshake) discoverParams() (json.RawMessage, error) {
+	params, err := rawjson.Set(nil, h.s.hello.meta(h.s.hello.discover), "_meta")
+	if err != nil {
+		return nil, fmt.Errorf("making the parameters of server/discover: %w", err)
+	}
+	return params, nil
+}
+
+// discovered makes a session of the result of server/discover.
+func (h *handshake) discovered(result json.RawMessage) (*transportpb.SessionInit, error) {
+	version := h.s.hello.discover
 	var supported []string
 	if json.Unmarshal(rawjson.Get(result, "supportedVersions"), &supported) != nil || !slices.Contains(supported, version) {
 		return nil, &refusal{message: fmt.Sprintf("server/discover: the server does not speak MCP version %s but %s",
@@ -182,11 +202,19 @@ func (h *handshake) initialized(version string) {
 	}
 }
 
-// exchange sends a request and reads until its answer. The result is valid
-// until the next Read.
+// write sends a message of the handshake. It may be called concurrently.
+func (h *handshake) write(m *jsonrpc.Message) error {
+	h.writing.Lock()
+	defer h.writing.Unlock()
+	return h.conn.Write(h.s.ctx, m)
+}
+
+// exchange sends a request and reads until its answer, which for initialize may
+// also be that to a late server/discover. The result is valid until the next
+// Read.
 func (h *handshake) exchange(id json.RawMessage, method string, params json.RawMessage) (json.RawMessage, error) {
 	ask := jsonrpc.Message{ID: id, Method: method, Params: params}
-	if err := h.conn.Write(h.s.ctx, &ask); err != nil {
+	if err := h.write(&ask); err != nil {
 		if failed, ok := errors.AsType[*WriteError](err); ok && failed.Reason == transportpb.TransportError_REASON_CONNECTION {
 			// Read knows better why there is nobody to write to.
 			if _, why := h.conn.Read(h.s.ctx); why != nil {
@@ -201,6 +229,9 @@ func (h *handshake) exchange(id json.RawMessage, method string, params json.RawM
 		switch {
 		case err != nil:
 			return nil, err
+		case method == "initialize" && in.IsResponse() && sameID(in.ID, discoverID) && in.Result != nil:
+			h.late = true
+			return in.Result, nil
 		case in.IsResponse() && !sameID(in.ID, id):
 			if in.ID == nil && in.Error != nil {
 				return nil, refused("can't read "+method, in.Error)
@@ -213,7 +244,7 @@ func (h *handshake) exchange(id json.RawMessage, method string, params json.RawM
 			return in.Result, nil
 		case in.IsRequest() && in.Method == "ping":
 			pong := jsonrpc.Message{ID: slices.Clone(in.ID)}
-			if err := h.conn.Write(h.s.ctx, &pong); err != nil {
+			if err := h.write(&pong); err != nil {
 				return nil, err
 			}
 		case len(h.held) < heldMax:

@@ -104,10 +104,12 @@ const (
 	// DiscoverFallback begins with initialize. If the server refuses that as
 	// a request that it does not know or of a version that it does not
 	// speak, the connection is closed and server/discover is tried on a new
-	// one. It is right where a connection has state, as pipes do: some
-	// servers refuse initialize, hang or die after a server/discover. If the
-	// host asks for 2026-07-28 by name, server/discover comes first, and
-	// initialize on a new connection.
+	// one. If it does not answer, server/discover follows on the same
+	// connection two seconds before the host gives up, or when a quarter of
+	// the time is left, if that is less. It is right where a connection has
+	// state, as pipes do: some servers refuse initialize, hang or die after a
+	// server/discover. If the host asks for 2026-07-28 by name,
+	// server/discover comes first, and initialize on a new connection.
 	DiscoverFallback Discover = iota
 
 	// DiscoverFirst begins with server/discover and goes on with initialize

@@ -57,6 +57,9 @@ type session struct {
 	hello  greeting
 	was    memory // of earlier sessions
 
+	began    time.Time
+	patience time.Duration // of the host, for SessionInit; 0: it does not say
+
 	ctx    context.Context // ends with the session
 	cancel context.CancelCauseFunc
 	closed chan struct{} // closed when the host has sent CloseSession
@@ -82,6 +85,8 @@ func newSession(svc *service, stream transportpb.Transport_OpenServer, open *tra
 	s.logs = newLogs(s.send)
 	s.hello = newGreeting(open)
 	s.was = recall(open.Learnt)
+	s.began = time.Now()
+	s.patience = time.Duration(min(open.PatienceMs, 1<<40)) * time.Millisecond
 	s.about = Session{
 		Server:          open.Server,
 		Logger:          s.logs.logger(svc.log.GetLevel()),

@@ -279,6 +279,8 @@ func (f *fake) Open(stream transportpb.Transport_OpenServer) error {
 				result(string(x.Request.GetParams()))
 			case "open":
 				result(fmt.Sprintf(`[%q,%q]`, first.GetOpen().GetLearnt(), first.GetOpen().GetClientVersion()))
+			case "patience":
+				result(strconv.FormatUint(first.GetOpen().GetPatienceMs(), 10))
 			case "pids":
 				result(fmt.Sprintf(`[%d,%d]`, os.Getpid(), child))
 			case "environ":

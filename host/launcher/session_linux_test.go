@@ -5,6 +5,7 @@ import (
 	"errors"
 	"fmt"
 	"slices"
+	"strconv"
 	"strings"
 	"sync"
 	"testing"
@@ -102,6 +103,29 @@ func TestWhatCameBeforeAnAnswerIsHandledBefore(t *testing.T) {
 		}
 	}
 	w.closeWithin(s, 5*time.Second)
+}
+
+// TestPatience: the plugin is told when the host gives up on its session, and
+// nothing where nobody says so.
+func TestPatience(t *testing.T) {
+	w := newWorld(t, fakeCommand(""))
+	for _, limit := range []time.Duration{0, 20 * time.Second} {
+		ctx, cancel := t.Context(), func() {}
+		if limit > 0 {
+			ctx, cancel = context.WithTimeout(ctx, limit)
+		}
+		s, err := w.dial(ctx, script{}, &ear{})
+		if err != nil {
+			t.Fatal(err)
+		}
+		r, err := s.Call(ctx, session.Request{Method: "patience"})
+		ms, bad := strconv.ParseInt(string(r.Result), 10, 64)
+		if told := time.Duration(ms) * time.Millisecond; err != nil || bad != nil || told > limit || told < limit/2 {
+			t.Errorf("told %v of %v; %v", told, limit, err)
+		}
+		cancel()
+		w.closeWithin(s, 5*time.Second)
+	}
 }
 
 func TestCancelReachesThePlugin(t *testing.T) {

@@ -55,8 +55,9 @@ var _ session.Session = (*stream)(nil)
 const queued = 64
 
 // open opens a stream and asks for the session. It returns a stream also when
-// it fails, for its process to be left.
-func (t *transport) open(p *process, own bool, h session.Handler) (*stream, error) {
+// it fails, for its process to be left. The stream lives on when the
+// attempt's context ends.
+func (t *transport) open(attempt context.Context, p *process, own bool, h session.Handler) (*stream, error) {
 	ctx, cancel := context.WithCancel(context.Background())
 	s := &stream{
 		process:    p,
@@ -80,6 +81,9 @@ func (t *transport) open(p *process, own bool, h session.Handler) (*stream, erro
 	s.client = client
 	ask := t.spec.message(t.launcher.info)
 	ask.Learnt = s.learnt
+	if deadline, ok := attempt.Deadline(); ok {
+		ask.PatienceMs = uint64(max(1, time.Until(deadline).Milliseconds()))
+	}
 	s.enqueue(ctx, outgoing{frame: &transportpb.HostFrame{Frame: &transportpb.HostFrame_Open{Open: ask}}})
 	s.sender.Go(s.send)
 	t.launcher.running.Go(s.read)

@@ -78,7 +78,7 @@ func (t *transport) Connect(ctx context.Context, h session.Handler) (session.Ses
 	if err != nil {
 		return nil, err
 	}
-	s, err := t.open(p, own, h)
+	s, err := t.open(ctx, p, own, h)
 	if err == nil {
 		if err = s.initialised(ctx); err == nil {
 			return s, nil

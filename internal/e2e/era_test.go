@@ -12,12 +12,14 @@ import (
 	"slices"
 	"strings"
 	"testing"
+	"time"
 )
 
 // With this variable set, the test program is a server on stdio that knows the
 // handshakes that its value says: "old" (initialize alone, and never after
 // another request), "dies" and "mute" (what old servers do when they are asked
-// server/discover), "new" (server/discover alone), "both". Its tool "version"
+// server/discover), "new" (server/discover alone), "shy" (the same, and leaves
+// initialize unanswered), "both". Its tool "version"
 // tells the version of the session. It notes its starts and its resources'
 // subscribers in the file of eraFile.
 const (
@@ -82,8 +84,9 @@ func (e *era) serve(m eraMessage) {
 	if v := m.Params.Meta.Version; v != "" {
 		version = v
 	}
-	newer := e.kind == "new" || e.kind == "both"
+	newer := e.kind == "new" || e.kind == "shy" || e.kind == "both"
 	switch {
+	case m.Method == "initialize" && e.kind == "shy":
 	case m.Method == "initialize" && e.kind != "new" && !e.spoilt:
 		e.version = m.Params.ProtocolVersion
 		e.answer(m, `"result":{"protocolVersion":%q,%s,"serverInfo":%s}`, e.version, eraCapabilities, eraInfo)
@@ -132,7 +135,8 @@ func eraServer(t *testing.T, kind, settings string) (block string, noted func(wh
 }
 
 // TestDetoursAreRemembered: a server that takes the host's first question badly
-// costs a process more when the host meets it, and none at any reconnect.
+// costs a process more when the host meets it, or most of the time for an
+// attempt if it does not answer, and neither at any reconnect.
 func TestDetoursAreRemembered(t *testing.T) {
 	t.Parallel()
 	for kind, settings := range map[string]string{
@@ -140,12 +144,16 @@ func TestDetoursAreRemembered(t *testing.T) {
 		"dies": `  protocol = "2026-07-28"`,
 		"mute": `  protocol = "2026-07-28"`,
 		"new":  "", // where initialize comes first
+		"shy":  `  timeouts { connect = "8s" }`,
 	} {
 		t.Run(kind, func(t *testing.T) {
 			t.Parallel()
 			block, noted := eraServer(t, kind, settings)
 			h := run(t, block, "era")
 			want := 2
+			if kind == "shy" {
+				want = 1
+			}
 			for reconnects := range 3 {
 				starts := noted("start")
 				if kind == "mute" && reconnects == 1 && len(starts) == want+1 {
@@ -159,11 +167,14 @@ func TestDetoursAreRemembered(t *testing.T) {
 				if err != nil {
 					t.Fatal(err)
 				}
-				from := h.mark()
+				from, killed := h.mark(), time.Now()
 				if err := p.Kill(); err != nil {
 					t.Fatal(err)
 				}
 				h.awaitState(from, "era", "ready")
+				if took := time.Since(killed); kind == "shy" && took > 5*time.Second {
+					t.Errorf("the reconnect took %v", took)
+				}
 			}
 		})
 	}

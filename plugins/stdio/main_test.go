@@ -57,6 +57,9 @@ func serve(crimes string) {
 		case "good":
 		case "modern":
 			peer.Era = plugintest.ModernOnly
+		case "noInitialize":
+			fmt.Fprintln(os.Stderr, "started")
+			peer.Era, peer.SilentInitialize = plugintest.ModernOnly, true
 		case "diesAtOnce":
 			fmt.Fprintln(os.Stderr, "cannot open the database")
 			os.Exit(7)

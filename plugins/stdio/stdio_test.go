@@ -9,6 +9,7 @@ import (
 	"strconv"
 	"strings"
 	"testing"
+	"time"
 
 	"github.com/hermes-host/hermes-host/internal/rawjson"
 	"github.com/hermes-host/hermes-host/shared/plugintest"
@@ -99,6 +100,37 @@ func TestModernServer(t *testing.T) {
 	s.Tool("listChanged", `{}`)
 	if m := s.Unasked().GetNotification().GetMethod(); m != "notifications/tools/list_changed" {
 		t.Errorf("got %q", m)
+	}
+}
+
+// A server that leaves initialize unanswered gets its session before the host
+// gives up, in one process, and the next one at once.
+func TestSilentInitialize(t *testing.T) {
+	p := launch(t)
+	ask := &transportpb.OpenSession{Config: []byte(block(t, "noInitialize")), PatienceMs: 4000}
+	began := time.Now()
+	s := p.Open(t, ask)
+	if took := time.Since(began); s.Init.GetProtocolVersion() != "2026-07-28" || took < 3*time.Second {
+		t.Fatalf("after %v: %v", took, s.Init)
+	}
+	if r := s.Tool("echo", `{"value":1}`); r.GetResult() == nil {
+		t.Errorf("got %v", r)
+	}
+	s.CloseSession()
+	s.AwaitEnd()
+	starts := 0
+	for _, l := range s.Logs() {
+		if l.Stderr && l.Message == "started" {
+			starts++
+		}
+	}
+	if starts != 1 {
+		t.Errorf("%d processes", starts)
+	}
+	ask.Learnt = s.Init.Learnt
+	began = time.Now()
+	if s = p.Open(t, ask); s.Init.GetProtocolVersion() != "2026-07-28" || time.Since(began) > 3*time.Second {
+		t.Errorf("the next session, after %v: %v", time.Since(began), s.Init)
 	}
 }
 

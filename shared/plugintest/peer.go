@@ -62,6 +62,9 @@ type Peer struct {
 	// do with what they don't know.
 	SilentDiscover bool
 
+	// SilentInitialize does the same with initialize.
+	SilentInitialize bool
+
 	mu        sync.Mutex
 	nextAsk   int
 	asked     map[string]chan jsonrpc.Message
@@ -149,7 +152,7 @@ func (p *Peer) request(ctx context.Context, m jsonrpc.Message, send func([]byte)
 	modern := rawjson.Text(m.Params, "_meta", "io.modelcontextprotocol/protocolVersion") == "2026-07-28"
 	capabilities := `{"tools":{"listChanged":true}}`
 	switch {
-	case m.Method == "server/discover" && p.SilentDiscover:
+	case m.Method == "server/discover" && p.SilentDiscover, m.Method == "initialize" && p.SilentInitialize:
 		return
 	case m.Method == "server/discover" && p.Era != LegacyOnly:
 		answer.Result = json.RawMessage(`{"resultType":"complete","supportedVersions":["2026-07-28"],"capabilities":` + capabilities +

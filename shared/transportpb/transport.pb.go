@@ -1028,6 +1028,9 @@ type OpenSession struct {
 	// session is for many. It is to be tried before other versions up to
 	// protocol_version, which are better than no session.
 	ClientVersion string `protobuf:"bytes,9,opt,name=client_version,json=clientVersion,proto3" json:"client_version,omitempty"`
+	// The host gives up on a session that is not initialised within so many
+	// milliseconds. 0: it does not say.
+	PatienceMs    uint64 `protobuf:"varint,10,opt,name=patience_ms,json=patienceMs,proto3" json:"patience_ms,omitempty"`
 	unknownFields protoimpl.UnknownFields
 	sizeCache     protoimpl.SizeCache
 }
@@ -1123,6 +1126,13 @@ func (x *OpenSession) GetClientVersion() string {
 		return x.ClientVersion
 	}
 	return ""
+}
+
+func (x *OpenSession) GetPatienceMs() uint64 {
+	if x != nil {
+		return x.PatienceMs
+	}
+	return 0
 }
 
 // CloseSession asks for the session's orderly end: tell the server, wait for
@@ -2190,7 +2200,7 @@ const file_transport_proto_rawDesc = "" +
 	"\fnotification\x18\x04 \x01(\v2!.hermes.transport.v1.NotificationH\x00R\fnotification\x125\n" +
 	"\x06answer\x18\x05 \x01(\v2\x1b.hermes.transport.v1.AnswerH\x00R\x06answer\x129\n" +
 	"\x05close\x18\x06 \x01(\v2!.hermes.transport.v1.CloseSessionH\x00R\x05closeB\a\n" +
-	"\x05frame\"\xca\x02\n" +
+	"\x05frame\"\xeb\x02\n" +
 	"\vOpenSession\x12\x16\n" +
 	"\x06server\x18\x01 \x01(\tR\x06server\x12\x16\n" +
 	"\x06config\x18\x02 \x01(\fR\x06config\x12\x1f\n" +
@@ -2201,7 +2211,10 @@ const file_transport_proto_rawDesc = "" +
 	"\rskip_discover\x18\x06 \x01(\bR\fskipDiscover\x12*\n" +
 	"\x11max_message_bytes\x18\a \x01(\x04R\x0fmaxMessageBytes\x12\x16\n" +
 	"\x06learnt\x18\b \x01(\fR\x06learnt\x12%\n" +
-	"\x0eclient_version\x18\t \x01(\tR\rclientVersion\"\x0e\n" +
+	"\x0eclient_version\x18\t \x01(\tR\rclientVersion\x12\x1f\n" +
+	"\vpatience_ms\x18\n" +
+	" \x01(\x04R\n" +
+	"patienceMs\"\x0e\n" +
 	"\fCloseSession\"0\n" +
 	"\x06Cancel\x12\x0e\n" +
 	"\x02id\x18\x01 \x01(\x04R\x02id\x12\x16\n" +
