@@ -10,6 +10,7 @@ import (
 	"path/filepath"
 	"slices"
 	"strings"
+	"syscall"
 	"testing"
 	"time"
 
@@ -96,6 +97,59 @@ func TestReloadTouchesWhatChanged(t *testing.T) {
 		"configuration applied, by a test: nothing has changed",
 	}; !slices.Equal(told, want) {
 		t.Errorf("the events say %q, want %q", told, want)
+	}
+}
+
+// TestReloadComparesValues: what the file comes to counts, not how it is written.
+func TestReloadComparesValues(t *testing.T) {
+	t.Setenv("HERMES_TEST_MARK", "s")
+	written := func(mark string) string { return strings.Replace(block("s", "s", "", ""), `mark = "s"`, "mark = "+mark, 1) }
+	w := start(t, false, written(`env("HERMES_TEST_MARK")`))
+	c := w.client()
+	session := c.mark("s")
+	w.write("locals {\n  name = \"HERMES_TEST_MARK\"\n  mark = env(local.name)\n}\n", written("local.mark"))
+	if changes := w.reload(); !changes.None() {
+		t.Errorf("the same value, written otherwise: %+v", changes)
+	}
+	if now := c.mark("s"); now != session {
+		t.Errorf("the session was %q and is %q", session, now)
+	}
+	t.Setenv("HERMES_TEST_MARK", "t")
+	if changes := w.reload(); len(changes.Replaced) != 1 {
+		t.Errorf("another value of the same text: %+v", changes)
+	}
+	if now := c.mark("s"); !strings.HasPrefix(now, "t ") {
+		t.Errorf("the new session says %q", now)
+	}
+}
+
+// TestRemovalComesFirst: nothing is left of a server that is removed when a new
+// one starts, which may need what the other held.
+func TestRemovalComesFirst(t *testing.T) {
+	w := start(t, false, block("gone", "gone", "", "isolate = true"))
+	w.await("a session", func() bool { return w.status("gone").Peer != nil })
+	plugin, err := os.FindProcess(w.status("gone").Peer.Plugin)
+	if err != nil {
+		t.Fatal(err)
+	}
+	dialing := newGate(t)
+	w.write(block("new", "new", "gate = \""+dialing.address()+"\"", ""))
+	reloaded := make(chan error, 1)
+	go func() {
+		_, err := w.host.Reload(context.Background(), "a test", false)
+		reloaded <- err
+	}()
+	connect := dialing.await()
+	if err := plugin.Signal(syscall.Signal(0)); err == nil {
+		t.Error("the new server starts, and the old one's process is there")
+	}
+	connect()
+	if err := <-reloaded; err != nil {
+		t.Fatal(err)
+	}
+	w.await("the new server", func() bool { return w.status("new").State == "ready" })
+	if n := len(w.host.Status().Servers); n != 1 {
+		t.Errorf("%d servers", n)
 	}
 }
 

@@ -438,6 +438,16 @@ func TestCrashLoopParks(t *testing.T) {
 		r.after(10 * time.Second)
 		r.state(Parked)
 		r.dialed(12)
+		// And so it goes on: a day has 288 times five minutes.
+		for range 24 * 60 * 60 / 2 {
+			r.after(2 * time.Second)
+			if r.s.Status().State == Ready {
+				r.latest().die(gone("segfault"))
+			}
+		}
+		if n := len(r.dials); n > 12+290 {
+			t.Fatalf("%d starts in a day", n)
+		}
 	})
 }
 

@@ -80,7 +80,7 @@ func (h *runningHost) told(from int, server string) []string {
 func (h *runningHost) changes(server string) []string {
 	h.t.Helper()
 	var changes []string
-	for text := range strings.Lines(h.operator("events", "-o", "json", "-n", "0", server)) {
+	for text := range strings.Lines(h.operator("events", "-o", "json", "-n", "all", server)) {
 		var e struct{ From, To string }
 		if err := json.Unmarshal([]byte(text), &e); err != nil {
 			h.t.Fatalf("event %s: %v", text, err)

@@ -2,9 +2,12 @@ package e2e
 
 import (
 	"encoding/json"
+	"net/http"
 	"strings"
 	"testing"
 	"time"
+
+	"github.com/modelcontextprotocol/go-sdk/mcp"
 )
 
 // TestOperatorReconnects: a parked server that nothing would wake for an hour
@@ -31,6 +34,52 @@ func TestOperatorReconnects(t *testing.T) {
 			t.Errorf("%d new sessions, want 1", got)
 		}
 	})
+}
+
+// TestAuthorizationNeededAtTheStart: a server that wants authorization from the
+// first moment on keeps the host from nothing. It shows what it waits for, and the
+// host is ready without it.
+func TestAuthorizationNeededAtTheStart(t *testing.T) {
+	t.Parallel()
+	for _, kind := range []string{"http", "sse"} {
+		t.Run(kind, func(t *testing.T) {
+			t.Parallel()
+			locked := startScripted(t, kind)
+			locked.set(unauth)
+			start := time.Now()
+			host := run(t, locked.block("target", numbers{}.String())+demoServer("good"), "good")
+			if took := time.Since(start); took > 10*time.Second {
+				t.Errorf("the start took %v", took)
+			}
+			parked, _ := host.await(0, "the server to be parked", func(l line) bool { return l.Server == "target" && l.State == "parked" })
+			if !strings.Contains(parked.Error, "401") {
+				t.Errorf("parked with the error %q", parked.Error)
+			}
+			if status := host.operator("status", "target"); !strings.Contains(status, "authorization") {
+				t.Errorf("the status does not say what it waits for:\n%s", status)
+			}
+			res, err := http.Get(strings.TrimSuffix(host.url, "/mcp") + "/readyz")
+			if err != nil {
+				t.Fatal(err)
+			}
+			res.Body.Close()
+			if res.StatusCode != http.StatusOK {
+				t.Errorf("readyz answers %s", res.Status)
+			}
+			session := host.connect("", nil)
+			if got := callText(t, session, "good__echo", map[string]any{"text": "on"}); got != "on" {
+				t.Errorf("the other server answered %q", got)
+			}
+			_, _, before := locked.counts()
+			result, err := session.CallTool(t.Context(), &mcp.CallToolParams{Name: "target__write"})
+			if err != nil || !result.IsError || !strings.Contains(result.Content[0].(*mcp.TextContent).Text, "authorization") {
+				t.Errorf("a call of it: %+v, %v", result, err)
+			}
+			if _, _, now := locked.counts(); now != before {
+				t.Errorf("a call caused %d requests", now-before)
+			}
+		})
+	}
 }
 
 // TestAuthorizationNeeded: a server that answers 401 is parked as such at once.

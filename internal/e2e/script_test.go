@@ -56,6 +56,7 @@ type director struct {
 	inits    int // sessions initialised
 	pings    int // and what stands for one from 2026-07-28 on, server/discover
 	silenced int // messages that got no answer
+	dropped  int // of those, calls that the server was told to cancel
 	wire     int // processes started, or HTTP requests
 	changed  chan struct{}
 }
@@ -74,6 +75,7 @@ const (
 	askStart   = "start"
 	askHTTP    = "http"
 	askMessage = "message"
+	askDropped = "dropped" // tells that a call was cancelled
 )
 
 // ServeHTTP answers a scripted server's question with a word: "on", "die",
@@ -130,6 +132,8 @@ func (d *director) ServeHTTP(w http.ResponseWriter, r *http.Request) {
 			answer = "hang"
 			d.silenced++
 		}
+	case askDropped:
+		d.dropped++
 	}
 	d.tell()
 	fmt.Fprint(w, answer)
@@ -280,6 +284,9 @@ func (s script) server() *mcp.Server {
 		return func(ctx context.Context, method string, req mcp.Request) (mcp.Result, error) {
 			if !strings.HasPrefix(method, "notifications/") && s.ask(ctx, askMessage, method, "") == "hang" {
 				<-ctx.Done()
+				if method == "tools/call" {
+					s.ask(context.Background(), askDropped, method, "")
+				}
 				return nil, ctx.Err()
 			}
 			return next(ctx, method, req)

@@ -1,9 +1,12 @@
 package e2e
 
 import (
+	"context"
 	"strings"
 	"testing"
 	"time"
+
+	"github.com/modelcontextprotocol/go-sdk/mcp"
 )
 
 // What becomes of calls when the session under them is lost, and which
@@ -219,6 +222,43 @@ func TestToolErrorsAreNoStrikes(t *testing.T) {
 			}
 		}
 		w.want("", "write", "after five errors of a tool")
+	})
+}
+
+// TestCallsEndAlone: a call that runs out of time, and one whose caller gives it
+// up, end alone. The server is told to cancel them, and keeps its session and its
+// tools.
+func TestCallsEndAlone(t *testing.T) {
+	t.Parallel()
+	over(t, numbers{call: "2s"}, func(t *testing.T, w *world) {
+		from := w.mark()
+		w.server.set(silent)
+		w.want("timeout", "write", "of a server that does not answer")
+		w.server.await(t, "the cancellation of the call that ran out of time", func() bool { return w.server.dropped == 1 })
+
+		calls := w.server.callCount()
+		ctx, cancel := context.WithCancel(t.Context())
+		given := make(chan error, 1)
+		go func() {
+			_, err := w.client.CallTool(ctx, &mcp.CallToolParams{Name: "target__write"})
+			given <- err
+		}()
+		w.server.await(t, "the second call", func() bool { return w.server.calls > calls && w.server.silenced == 2 })
+		cancel()
+		start := time.Now()
+		if err := <-given; err == nil {
+			t.Error("a call that was given up was answered")
+		}
+		w.server.await(t, "the cancellation of the call that was given up", func() bool { return w.server.dropped == 2 })
+		if took := time.Since(start); took > time.Second {
+			t.Errorf("the server was told %v after the caller gave up", took)
+		}
+
+		w.server.set(well)
+		w.want("", "write", "after both")
+		if n, states := w.tools(), w.states(from, "target"); n != 3 || len(states) > 0 {
+			t.Errorf("%d tools are listed, and the server went through %q", n, states)
+		}
 	})
 }
 

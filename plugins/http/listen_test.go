@@ -20,6 +20,7 @@ type pipes struct {
 	closed chan struct{}
 	down   atomic.Bool // nobody listens
 	dials  atomic.Int32
+	forget time.Duration // what is idle for so long is dropped without a word; 0: nothing is
 }
 
 func (p *pipes) Accept() (net.Conn, error) {
@@ -42,6 +43,9 @@ func (p *pipes) dial(ctx context.Context, _, _ string) (net.Conn, error) {
 	here, there := net.Pipe()
 	select {
 	case p.conns <- there:
+		if p.forget > 0 {
+			return &forgetful{Conn: here, after: p.forget, last: time.Now()}, nil
+		}
 		return here, nil
 	case <-ctx.Done():
 		return nil, ctx.Err()
@@ -53,7 +57,7 @@ func bubble(t *testing.T, s *scripted, test func(t *testing.T, c *conn, p *pipes
 	synctest.Test(t, func(t *testing.T) {
 		p := &pipes{conns: make(chan net.Conn), closed: make(chan struct{})}
 		s.session = "s1"
-		server := &http.Server{Handler: s, ErrorLog: quiet}
+		server := &http.Server{Handler: s, ErrorLog: quiet, IdleTimeout: s.idle}
 		served := make(chan struct{})
 		go func() { defer close(served); server.Serve(p) }()
 		client, err := httpconn.New(httpconn.Settings{URL: "http://server/mcp", DialContext: p.dial})

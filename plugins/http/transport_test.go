@@ -131,6 +131,7 @@ type scripted struct {
 	*httptest.Server
 	post func(w http.ResponseWriter, r *http.Request, m jsonrpc.Message)
 	get  http.HandlerFunc // nil: 405
+	idle time.Duration    // after which it closes a connection, in a bubble; 0: never
 
 	mu      sync.Mutex
 	seen    []*http.Request
