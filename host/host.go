@@ -232,7 +232,9 @@ func (h *Host) RunStdio(ctx context.Context, in io.Reader, out io.Writer) error 
 
 // serve runs the servers for as long as front runs.
 func (h *Host) serve(ctx context.Context, front func(context.Context, *config.Config, *gateway.Gateway) error) error {
-	cfg, diags := h.Resolve(ctx)
+	plugins := newHasty(resolver{h.launcher})
+	cfg, diags := h.file.Resolve(ctx, plugins)
+	plugins.stop()
 	if ctx.Err() != nil {
 		return nil
 	}

@@ -103,7 +103,9 @@ func TestReloadTouchesWhatChanged(t *testing.T) {
 // TestReloadComparesValues: what the file comes to counts, not how it is written.
 func TestReloadComparesValues(t *testing.T) {
 	t.Setenv("HERMES_TEST_MARK", "s")
-	written := func(mark string) string { return strings.Replace(block("s", "s", "", ""), `mark = "s"`, "mark = "+mark, 1) }
+	written := func(mark string) string {
+		return strings.Replace(block("s", "s", "", ""), `mark = "s"`, "mark = "+mark, 1)
+	}
 	w := start(t, false, written(`env("HERMES_TEST_MARK")`))
 	c := w.client()
 	session := c.mark("s")

@@ -546,6 +546,18 @@ func TestRefresh(t *testing.T) {
 			}
 		})
 	})
+	t.Run("each list", func(t *testing.T) {
+		for method, want := range map[string]Lists{"tools": Tools, "prompts": Prompts, "resources": Resources} {
+			scene(t, &world{}, nil, func(r *rig) {
+				r.after(time.Minute)
+				r.latest().handler.Notification(session.Notification{Method: "notifications/" + method + "/list_changed"})
+				r.after(time.Minute)
+				if got := r.lists[1:]; !slices.Equal(got, []Lists{want}) {
+					t.Errorf("%s: fetched %v", method, got)
+				}
+			})
+		}
+	})
 	t.Run("gathered", func(t *testing.T) {
 		scene(t, &world{}, nil, func(r *rig) {
 			r.after(time.Minute)

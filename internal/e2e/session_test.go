@@ -207,6 +207,9 @@ func TestFirstCalls(t *testing.T) {
 			if got := w.server.sessions(); got != 1 {
 				t.Errorf("%d sessions, want 1", got)
 			}
+			if begun, _, _ := w.server.counts(); kind == "stdio" && begun != 1 {
+				t.Errorf("%d processes, want 1", begun)
+			}
 		})
 	}
 }
