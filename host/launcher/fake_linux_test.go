@@ -264,7 +264,11 @@ func (f *fake) Open(stream transportpb.Transport_OpenServer) error {
 		}
 		switch x := frame.GetFrame().(type) {
 		case *transportpb.HostFrame_Close:
-			if f.crime == "hang in close" {
+			switch f.crime {
+			case "hang in close":
+				continue
+			case "freeze in close": // when the first health check has been answered
+				time.AfterFunc(300*time.Millisecond, func() { _ = syscall.Kill(os.Getpid(), syscall.SIGSTOP) })
 				continue
 			}
 			end(transportpb.SessionEnd_CLASS_CLOSED, "closed", false)

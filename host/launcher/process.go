@@ -220,19 +220,30 @@ func (p *process) answers() bool {
 
 // unlessHung returns a context for waiting for the plugin to end something. It
 // also ends when the plugin leaves a health check unanswered, which it answers
-// at once however long its servers take to end. The function that it returns
-// must be called, and waits.
+// at once however long its servers take to end. It is checked again and again,
+// since it may hang in the middle. The function that is returned must be called,
+// and waits.
 func (p *process) unlessHung(ctx context.Context) (context.Context, func()) {
 	ctx, cancel := context.WithCancel(ctx)
 	asked := make(chan struct{})
 	go func() {
 		defer close(asked)
-		check, stop := context.WithTimeout(ctx, p.launcher.timing.hung)
-		defer stop()
-		_, err := p.health.Check(check, &grpc_health_v1.HealthCheckRequest{Service: plugin.GRPCServiceName})
-		if status.Code(err) == codes.DeadlineExceeded && ctx.Err() == nil {
-			p.hung.Store(true)
-			cancel()
+		hung := p.launcher.timing.hung
+		again := time.NewTicker(hung / 3)
+		defer again.Stop()
+		for ctx.Err() == nil {
+			check, stop := context.WithTimeout(ctx, hung)
+			_, err := p.health.Check(check, &grpc_health_v1.HealthCheckRequest{Service: plugin.GRPCServiceName})
+			stop()
+			if status.Code(err) == codes.DeadlineExceeded && ctx.Err() == nil {
+				p.hung.Store(true)
+				cancel()
+				return
+			}
+			select {
+			case <-again.C:
+			case <-ctx.Done():
+			}
 		}
 	}()
 	return ctx, func() {

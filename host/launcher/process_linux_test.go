@@ -161,24 +161,26 @@ func TestStopIsBounded(t *testing.T) {
 	}
 }
 
-// TestHungAndSlowAtTheEnd: a plugin that is stopped costs one health check,
-// however much time its sessions are given; one that is busy closing them gets
-// that time, although it is longer.
+// TestHungAndSlowAtTheEnd: a plugin that is stopped, before or in the middle,
+// costs one health check, however much time its sessions are given; one that is
+// busy closing them gets that time, although it is longer.
 func TestHungAndSlowAtTheEnd(t *testing.T) {
 	hung := func(q *timing) { q.hung, q.stop = 500*time.Millisecond, time.Minute }
-	for _, shared := range []bool{false, true} {
-		t.Run(fmt.Sprintf("stopped, shared=%v", shared), func(t *testing.T) {
-			w := newWorld(t, fakeCommand(""), hung)
+	for _, c := range []struct{ before, shared bool }{{true, false}, {true, true}, {false, false}, {false, true}} {
+		t.Run(fmt.Sprintf("stopped, before=%v, shared=%v", c.before, c.shared), func(t *testing.T) {
+			w := newWorld(t, fakeCommand(map[bool]string{false: "freeze in close"}[c.before]), hung)
 			config, _ := json.Marshal(script{Child: true})
-			isolate := !shared
+			isolate := !c.shared
 			s, err := w.Transport(Spec{Server: "x", Kind: "fake", Config: config, Isolate: &isolate}).Connect(t.Context(), &ear{})
 			if err != nil {
 				t.Fatal(err)
 			}
 			plugin, child := w.pids(s)
 			pulses := []pulse{feel(t, plugin), feel(t, child)}
-			if err := syscall.Kill(plugin, syscall.SIGSTOP); err != nil {
-				t.Fatal(err)
+			if c.before {
+				if err := syscall.Kill(plugin, syscall.SIGSTOP); err != nil {
+					t.Fatal(err)
+				}
 			}
 			began := time.Now()
 			w.closeWithin(s, time.Minute)
