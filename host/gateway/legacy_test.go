@@ -317,12 +317,9 @@ func TestResumeCall(t *testing.T) {
 	if m, _ := s.message(); string(m.ID) != "1" {
 		t.Fatalf("%+v", m)
 	}
-	s = f.open(t.Context(), "GET", "", append(h, "Last-Event-ID", e.id)...)
-	if _, more := s.next(); !more { // the comment
-		t.Fatal("no stream")
-	}
-	if e, more := s.next(); more {
-		t.Fatalf("%+v", e)
+	res := f.do("GET", "", append(h, "Last-Event-ID", e.id)...)
+	if res.status != http.StatusMethodNotAllowed || res.header.Get("Allow") == "" {
+		t.Errorf("a stream that is complete and read to its end: %d %s", res.status, res.body)
 	}
 }
 

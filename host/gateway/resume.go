@@ -40,7 +40,15 @@ func (g *Gateway) get(w http.ResponseWriter, r *http.Request, name string) {
 			writeError(w, http.StatusBadRequest, nil, jsonrpc.Errorf(codeServer, "the stream of this Last-Event-ID can't be resumed"))
 			return
 		}
-		from = n + 1
+		if from = n + 1; st.spent(from) {
+			// The one other answer that the specification has for a GET. A
+			// stream that ends at once would be taken for one that broke, by
+			// clients that don't know an error for an answer, and be resumed
+			// for ever.
+			w.Header().Set("Allow", corsMethods)
+			writeError(w, http.StatusMethodNotAllowed, nil, jsonrpc.Errorf(codeServer, "the stream of this Last-Event-ID is complete, and nothing on it came later"))
+			return
+		}
 	}
 	ctx, cancel := context.WithCancelCause(r.Context())
 	defer cancel(nil)

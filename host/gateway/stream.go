@@ -227,3 +227,11 @@ func (s *stream) close() {
 	}
 	s.wake()
 }
+
+// spent reports whether nothing with this number or a later one will ever be on
+// the stream.
+func (s *stream) spent(from int) bool {
+	s.mu.Lock()
+	defer s.mu.Unlock()
+	return s.closed && from > s.last
+}

@@ -172,6 +172,7 @@ func TestPeers(t *testing.T) {
 		for _, server := range peerNames {
 			t.Run(server, func(t *testing.T) { n.checkOne(t, host, server) })
 		}
+		t.Run("given up", func(t *testing.T) { n.checkGivenUp(t, host) })
 	})
 	t.Run("Inspector", func(t *testing.T) { n.inspect(t, host) })
 }
@@ -182,6 +183,7 @@ type clientReport struct {
 	Tools, Resources, Templates, Prompts []string
 	Calls                                []toolResult
 	Contents                             []string
+	Gets                                 []int
 }
 
 type toolResult struct {
@@ -240,6 +242,17 @@ func (n npm) checkAll(t *testing.T, where map[string]any) {
 	}
 	if len(r.Contents) != 1 || r.Contents[0] != "Hello, Ada!" {
 		t.Errorf("reading the greeting: %q", r.Contents)
+	}
+}
+
+// checkGivenUp has a client give up a call that has a stream of its own. The SDK
+// takes an error for no answer and resumes the stream once: it must learn that
+// there is nothing to come, or it goes on asking for ever.
+func (n npm) checkGivenUp(t *testing.T, host *runningHost) {
+	slow := map[string]any{"name": "demo__slow", "arguments": map[string]any{"seconds": 10}}
+	r := n.client(t, map[string]any{"url": host.url, "givenUp": []any{slow}})
+	if len(r.Gets) != 1 || r.Gets[0] > 1 {
+		t.Errorf("after the call the client asked for streams %v times", r.Gets)
 	}
 }
 

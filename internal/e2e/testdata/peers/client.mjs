@@ -9,10 +9,15 @@ import { StdioClientTransport } from "@modelcontextprotocol/sdk/client/stdio.js"
 import { StreamableHTTPClientTransport } from "@modelcontextprotocol/sdk/client/streamableHttp.js";
 import { ToolListChangedNotificationSchema } from "@modelcontextprotocol/sdk/types.js";
 
-const { url, command, args, calls, read } = JSON.parse(process.argv[2]);
+const { url, command, args, calls, read, givenUp } = JSON.parse(process.argv[2]);
 const client = new Client({ name: "e2e-typescript", version: "1.0.0" });
+let gets = 0; // requests for a stream
+const counting = (to, init) => {
+  if (init?.method === "GET") gets++;
+  return fetch(to, init);
+};
 const transport = url
-  ? new StreamableHTTPClientTransport(new URL(url))
+  ? new StreamableHTTPClientTransport(new URL(url), { fetch: counting })
   : new StdioClientTransport({ command, args, env: process.env, stderr: "inherit" });
 let changes = 0;
 let changed = () => {};
@@ -63,8 +68,18 @@ const out = {
   prompts: capabilities.prompts ? (await list("listPrompts", "prompts")).map((p) => p.name) : [],
   calls: [],
   contents: [],
+  gets: [],
 };
 for (const call of calls ?? []) out.calls.push(await client.callTool(call));
 for (const uri of read ?? []) out.contents.push((await client.readResource({ uri })).contents[0].text);
+// A call that the client gives up after its first progress. What matters is how
+// often a stream is asked for in the time after that.
+for (const call of givenUp ?? []) {
+  const before = gets;
+  const enough = new AbortController();
+  await client.callTool(call, undefined, { signal: enough.signal, onprogress: () => enough.abort() }).catch(() => {});
+  await new Promise((resolve) => setTimeout(resolve, 3_000));
+  out.gets.push(gets - before);
+}
 await client.close();
 console.log(JSON.stringify(out));
