@@ -103,6 +103,7 @@ type Host struct {
 	events  *admin.Feed[admin.Event]
 	logs    *admin.Feed[admin.Line]
 	outcome atomic.Pointer[admin.Reloaded]
+	missing atomic.Pointer[admin.Missing] // nil: the configuration file is there
 	// redactor is the configuration whose secrets no line may show; nil before
 	// the first was resolved.
 	redactor atomic.Pointer[config.Config]

@@ -67,7 +67,7 @@ func (h *Host) Info() admin.Info {
 // Status returns the state of the host and all its servers. It implements
 // [admin.Host].
 func (h *Host) Status() admin.Status {
-	s := admin.Status{Host: h.Info(), Ready: h.ready(), Stopping: h.stopping.Load(), Reload: h.outcome.Load()}
+	s := admin.Status{Host: h.Info(), Ready: h.ready(), Stopping: h.stopping.Load(), Reload: h.outcome.Load(), Missing: h.missing.Load()}
 	if g := h.gateway.Load(); g != nil {
 		s.Clients = g.Sessions() + int(h.joined.Load())
 	}

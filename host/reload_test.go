@@ -386,6 +386,79 @@ func TestWatchedFile(t *testing.T) {
 	w.await("the next one", says("four"))
 }
 
+// TestWatchedFileLost empties the file, takes it away, and then its whole
+// directory. The servers go on, status says what is wrong for as long as it is,
+// and the log once. Only who asks for it gets what an empty file says.
+func TestWatchedFileLost(t *testing.T) {
+	w := start(t, true, block("s", "one", "", ""))
+	c := w.client()
+	session := c.mark("s")
+	text, err := os.ReadFile(w.path)
+	if err != nil {
+		t.Fatal(err)
+	}
+	write := func(text string) {
+		t.Helper()
+		if err := os.WriteFile(w.path, []byte(text), 0o600); err != nil {
+			t.Fatal(err)
+		}
+	}
+	refused := func() bool { r := w.host.Status().Reload; return r != nil && strings.Contains(r.Error, "empty") }
+	goesOn := func(what string) {
+		t.Helper()
+		if now := c.mark("s"); now != session {
+			t.Errorf("%s: the session was %q and is %q", what, session, now)
+		}
+	}
+	write(" \n")
+	w.await("the refusal of an empty file", refused)
+	goesOn("an empty file")
+	write(string(text))
+	w.await("the text that was there before", func() bool { return w.host.Status().Reload.Error == "" })
+	goesOn("the same text again")
+
+	dir := filepath.Dir(w.path)
+	for what, move := range map[string]func(){
+		"file":      func() { must(t, os.Rename(w.path, w.path+".old")) },
+		"directory": func() { must(t, os.Rename(dir, dir+".old")) },
+	} {
+		move()
+		w.await("word of a lost "+what, func() bool { m := w.host.Status().Missing; return m != nil && m.Why == "it is gone" })
+		goesOn("a lost " + what)
+		must(t, os.MkdirAll(dir, 0o700))
+		write(string(text))
+		w.await("word that it is back", func() bool { return w.host.Status().Missing == nil })
+		goesOn("the " + what + " is back")
+	}
+	var told []string
+	events, _, _ := w.host.Events().Since(0)
+	for _, e := range events {
+		if strings.Contains(e.Reason, "configuration file") {
+			told = append(told, e.Reason)
+		}
+	}
+	const gone, back = "no configuration file: it is gone", "the configuration file is back"
+	if want := []string{gone, back, gone, back}; !slices.Equal(told, want) {
+		t.Errorf("the events say %q, want %q", told, want)
+	}
+	write(strings.Replace(string(text), `"one"`, `"two"`, 1))
+	w.await("a change after all that", func() bool { return strings.HasPrefix(c.mark("s"), "two ") })
+
+	write("")
+	w.await("the refusal of an empty file", refused)
+	w.reload()
+	if n := len(w.host.Status().Servers); n != 0 {
+		t.Errorf("an operator's reload of an empty file leaves %d servers", n)
+	}
+}
+
+func must(t *testing.T, err error) {
+	t.Helper()
+	if err != nil {
+		t.Fatal(err)
+	}
+}
+
 // TestStopDuringReload stops the host while a new session is awaited.
 func TestStopDuringReload(t *testing.T) {
 	w := start(t, false, block("s", "old", "", ""))

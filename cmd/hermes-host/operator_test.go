@@ -147,6 +147,15 @@ func operateAt(t *testing.T, url, config string) string {
 	return path
 }
 
+// TestStatusOfMissingFile says that the host goes on without it.
+func TestStatusOfMissingFile(t *testing.T) {
+	var b strings.Builder
+	(&statusView{}).head(&b, admin.Status{Missing: &admin.Missing{Since: time.Now().Add(-2 * time.Minute), Why: "it is gone"}})
+	if want := "it is gone, as was seen 2m0s ago; the host goes on"; !strings.Contains(b.String(), want) {
+		t.Errorf("printed %q, without %q", b.String(), want)
+	}
+}
+
 // TestOperatorCommands runs each command and looks at what it prints.
 func TestOperatorCommands(t *testing.T) {
 	path := operate(t)

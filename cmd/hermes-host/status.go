@@ -192,6 +192,9 @@ func (v *statusView) head(b *strings.Builder, s admin.Status) {
 	}
 	fmt.Fprintf(b, "hermes-host %s, %s %s, up %s, process %d, %s\n", s.Host.Version, state, where, span(time.Since(s.Host.Started)), s.Host.PID, clients)
 	fmt.Fprintf(b, "configuration %s\n", plain(s.Host.Config))
+	if s.Missing != nil {
+		fmt.Fprintf(b, "%s, as was seen %s ago; the host goes on with what it has read\n", plain(s.Missing.Why), span(time.Since(s.Missing.Since)))
+	}
 	if s.Reload != nil && s.Reload.Error != "" {
 		fmt.Fprintf(b, "the latest change of it was refused %s ago: %s\n", span(time.Since(s.Reload.At)), plain(s.Reload.Error))
 	}

@@ -188,22 +188,25 @@ func (s *server) status(w http.ResponseWriter, r *http.Request) error {
 }
 
 func (s *server) events(w http.ResponseWriter, r *http.Request) error {
-	server := r.URL.Query().Get("server")
-	return stream(s, w, r, s.h.Events(), func(e Event) bool { return server == "" || e.Server == server })
+	return stream(s, w, r, s.h.Events(), func(e Event) string { return e.Server })
 }
 
 func (s *server) logs(w http.ResponseWriter, r *http.Request) error {
-	server := r.URL.Query().Get("server")
-	return stream(s, w, r, s.h.Logs(), func(l Line) bool { return server == "" || l.Server == server })
+	return stream(s, w, r, s.h.Logs(), func(l Line) string { return l.Server })
 }
 
 // stream writes the items of a feed, one per line, and with "follow" those to
-// come until the client or the host ends.
-func stream[T any](s *server, w http.ResponseWriter, r *http.Request, feed *Feed[T], wanted func(T) bool) error {
+// come until the client or the host ends: all, or those of one server, which is
+// known as long as the configuration or the feed has it.
+func stream[T any](s *server, w http.ResponseWriter, r *http.Request, feed *Feed[T], server func(T) string) error {
 	q := r.URL.Query()
-	if name := q.Get("server"); name != "" {
+	name := q.Get("server")
+	unwanted := func(item T) bool { return name != "" && server(item) != name }
+	if name != "" {
 		if err := Known(s.h.Status(), name); err != nil {
-			return err
+			if kept, _, _ := feed.Since(0); len(slices.DeleteFunc(kept, unwanted)) == 0 {
+				return err
+			}
 		}
 	}
 	after, err := number(q.Get("after"), 0)
@@ -217,7 +220,7 @@ func stream[T any](s *server, w http.ResponseWriter, r *http.Request, feed *Feed
 	items, last, more := feed.Since(after) // before the client can know that it is connected
 	out := newLines(w)
 	for {
-		items = slices.DeleteFunc(items, func(item T) bool { return !wanted(item) })
+		items = slices.DeleteFunc(items, unwanted)
 		if n := uint64(len(items)); n > most {
 			items = items[n-most:]
 		}

@@ -61,6 +61,14 @@ func TestRefusals(t *testing.T) {
 	if err := c.Logs(ctx, Query{Server: "nobody"}, nil); err == nil || !strings.Contains(err.Error(), "the servers are files, tickets") {
 		t.Errorf("logs of an unknown server: %v", err)
 	}
+	f.logs.Add(func(seq uint64) Line { return Line{Seq: seq, Server: "moved", Message: "its last"} })
+	var last string
+	if err := c.Logs(ctx, Query{Server: "moved"}, func(l Line) error { last = l.Message; return nil }); err != nil || last != "its last" {
+		t.Errorf("logs of a server that was removed: %q, %v", last, err)
+	}
+	if err := c.Events(ctx, Query{Server: "moved"}, nil); err == nil || !strings.Contains(err.Error(), "there is no server") {
+		t.Errorf("events of a server that was removed, of which none are left: %v", err)
+	}
 	_, err = c.Reload(ctx, false)
 	if e, ok := errors.AsType[*Error](err); !ok || e.Code != Refused || len(e.Diagnostics) != 1 || e.Text == "" {
 		t.Errorf("a refused reload: %+v", err)

@@ -25,8 +25,19 @@ type Status struct {
 	// host applies.
 	Restart []string `json:"restart,omitempty"`
 	// Reload is the outcome of the latest reload, nil before the first.
-	Reload  *Reloaded `json:"reload,omitempty"`
-	Servers []Server  `json:"servers"` // in the order of the configuration
+	Reload *Reloaded `json:"reload,omitempty"`
+	// Missing says that there is no configuration file at present; nil: there
+	// is, or nobody watches it.
+	Missing *Missing `json:"missing,omitempty"`
+	Servers []Server `json:"servers"` // in the order of the configuration
+}
+
+// Missing is a configuration file that can't be read. The host goes on with what
+// it has.
+type Missing struct {
+	Since time.Time `json:"since"`
+	Why   string    `json:"why"` // for people
+	Error string    `json:"error"`
 }
 
 // Reloaded is the outcome of a reload.
