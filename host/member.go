@@ -29,6 +29,7 @@ type member struct {
 	sup     *supervisor.Supervisor
 	turn    *takeover.Turn
 	teller  *teller
+	story   *story // of the server
 	cancel  context.CancelCauseFunc
 	done    chan struct{} // closed when the supervisor has returned
 
@@ -38,8 +39,9 @@ type member struct {
 
 var _ relay.Server = (*member)(nil)
 
-// member builds what a server needs, without starting it.
-func (h *Host) member(file *config.File, cfg *config.Config, s config.Server) *member {
+// member builds what a server needs, without starting it. It is to take over from
+// another, unless old is nil.
+func (h *Host) member(file *config.File, cfg *config.Config, s config.Server, old *member) *member {
 	handle, _ := h.catalog.Handle(s.Name)
 	m := &member{
 		h: h, name: s.Name, file: file, cfg: cfg,
@@ -54,6 +56,13 @@ func (h *Host) member(file *config.File, cfg *config.Config, s config.Server) *m
 	sc.Transport = &transport{m: m}
 	sc.Handler = redacting{numbered{h.relay.HandlerOf(s.Name, m), base}, cfg}
 	sc.Lister = m.turn
+	if old != nil {
+		m.story = old.story
+	} else {
+		m.story = &story{now: m}
+	}
+	sc.Generations = &m.story.generations
+	sc.Aside = func(to supervisor.State) string { return m.story.aside(m, to) }
 	m.teller = &teller{h: h, cfg: cfg}
 	sc.OnTransition, sc.OnAttempt = m.transition, m.teller.tell
 	m.sup = supervisor.New(sc)

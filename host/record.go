@@ -54,6 +54,10 @@ func (l *teller) add(t supervisor.Transition) {
 		At: t.At, Server: t.Server, From: t.From.String(), To: t.To.String(),
 		Reason: l.cfg.Redact(t.Reason), Generation: t.Generation, Attempt: t.Attempt, Repeated: l.same,
 	}
+	if t.Aside != "" {
+		e.Session = &admin.Aside{Kind: t.Aside, From: e.From, To: e.To}
+		e.From, e.To = "", ""
+	}
 	l.same = 0
 	if t.Cause != nil {
 		e.Error = l.cfg.Redact(t.Cause.Message)

@@ -195,7 +195,7 @@ func (h *Host) apply(p *plan) error {
 		if h.stopped {
 			break
 		}
-		m := h.member(p.file, p.cfg, s)
+		m := h.member(p.file, p.cfg, s, nil)
 		if !s.Enabled {
 			m.turn.Withdraw()
 		}
@@ -209,7 +209,7 @@ func (h *Host) apply(p *plan) error {
 		old := h.members[s.Name]
 		h.mu.RUnlock()
 		replacing.Go(func() {
-			p.changes.Replaced[i].Trouble = h.replace(old, h.member(p.file, p.cfg, s))
+			p.changes.Replaced[i].Trouble = h.replace(old, h.member(p.file, p.cfg, s, old))
 		})
 	}
 	replacing.Wait()

@@ -4,6 +4,7 @@ import (
 	"context"
 	"encoding/json"
 	"errors"
+	"fmt"
 	"io"
 	"net/http"
 	"os"
@@ -208,7 +209,9 @@ func TestReloadIsSeamless(t *testing.T) {
 	}
 	w.await("the end of the old session", func() bool {
 		events, _, _ := w.host.Events().Since(0)
-		return slices.ContainsFunc(events, func(e admin.Event) bool { return e.To == "stopped" && e.Reason == errChanged.Error() })
+		return slices.ContainsFunc(events, func(e admin.Event) bool {
+			return e.Session != nil && e.Session.To == "stopped" && e.Reason == errChanged.Error()
+		})
 	})
 	if got, want := c.tools(), []string{"s__hold", "s__mark", "s__other"}; !slices.Equal(got, want) {
 		t.Errorf("after the end of the old session the tools are %q", got)
@@ -337,6 +340,94 @@ func TestReloadToBroken(t *testing.T) {
 		t.Errorf("after the repair: %q", got)
 	}
 	c.mark("t")
+}
+
+// TestLastToldStateIsRight changes servers in every way that gives them another
+// session: the state that log and events told last is the one that they are in,
+// the end of the earlier session is told as such, and no generation comes twice.
+func TestLastToldStateIsRight(t *testing.T) {
+	w := start(t, false, block("well", "1", "", ""), block("sick", "1", "broken = true", ""), block("off", "1", "", ""), block("late", "1", "", ""))
+	c := w.client()
+	dialing, calling := newGate(t), newGate(t)
+	held := make(chan error, 1)
+	go func() {
+		_, err := c.call("late__hold", map[string]any{"gate": calling.address()})
+		held <- err
+	}()
+	finish := calling.await()
+	w.write(block("well", "2", "", ""), block("sick", "2", "", ""), block("off", "1", "", "enabled = false"),
+		block("late", "2", "gate = \""+dialing.address()+"\"", ""))
+	reloaded := make(chan error, 1)
+	go func() {
+		_, err := w.host.Reload(context.Background(), "a test", false)
+		reloaded <- err
+	}()
+	connect := dialing.await()
+	check := func(when string) {
+		t.Helper()
+		generations := map[string]string{} // of sessions that are ready
+		told := map[string]string{}
+		events, _, _ := w.host.Events().Since(0)
+		for _, e := range events {
+			if e.To != "" {
+				told[e.Server] = e.To
+			}
+			if key := fmt.Sprint(e.Server, e.Generation); e.To == "ready" && generations[key] != "" {
+				t.Errorf("%s: generation %d of %s comes twice", when, e.Generation, e.Server)
+			} else if e.To == "ready" {
+				generations[key] = e.To
+			}
+		}
+		logged := map[string]string{}
+		lines, _, _ := w.host.Logs().Since(0)
+		for _, l := range lines {
+			for _, f := range l.Fields {
+				if f.Key == "state" {
+					logged[l.Server] = f.Value
+				}
+			}
+		}
+		for _, s := range w.host.Status().Servers {
+			if told[s.Name] != s.State || logged[s.Name] != s.State {
+				t.Errorf("%s: %s is %s, the events say %q last and the log %q", when, s.Name, s.State, told[s.Name], logged[s.Name])
+			}
+		}
+	}
+	w.await("the servers that come at once", func() bool {
+		return w.status("well").Generation == 2 && w.status("sick").State == "ready" && w.status("off").State == "disabled"
+	})
+	ends := func(name string) func() bool {
+		return func() bool {
+			lines, _, _ := w.host.Logs().Since(0)
+			return slices.ContainsFunc(lines, func(l admin.Line) bool { return l.Server == name && l.Message == "earlier session ended" })
+		}
+	}
+	for _, name := range []string{"well", "sick", "off"} {
+		w.await("the end of "+name+"'s earlier session", ends(name))
+	}
+	check("while a new session is awaited")
+	connect()
+	if err := <-reloaded; err != nil {
+		t.Fatal(err)
+	}
+	check("while the earlier session has a call")
+	finish()
+	if err := <-held; err != nil {
+		t.Error(err)
+	}
+	w.await("the end of late's earlier session", ends("late"))
+	check("in the end")
+	if text := w.text(); strings.Contains(text, "server stopped") {
+		t.Error("a server that works is said to have stopped")
+	}
+	w.write(block("well", "2", "", ""))
+	w.reload()
+	events, _, _ := w.host.Events().Since(0)
+	for _, name := range []string{"sick", "late"} {
+		if !slices.ContainsFunc(events, func(e admin.Event) bool { return e.Server == name && e.To == "stopped" }) {
+			t.Errorf("nothing says that %s has stopped, which was removed", name)
+		}
+	}
 }
 
 // TestReloadOfPlugin changes a plugin block: the servers of its kind get

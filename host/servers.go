@@ -39,7 +39,7 @@ func (h *Host) start(cfg *config.Config) error {
 		return err
 	}
 	for _, s := range cfg.Servers {
-		m := h.member(h.file, cfg, s)
+		m := h.member(h.file, cfg, s, nil)
 		if !s.Enabled {
 			m.turn.Withdraw() // nobody needs to wait for its lists
 		}
@@ -122,6 +122,7 @@ func (m *member) finish(patience time.Duration, why error) {
 // parked, or takes too long. It returns why it was not ready.
 func (h *Host) replace(old, m *member) string {
 	m.turn.Stage(old.turn)
+	m.story.stage(m)
 	h.mu.Lock()
 	if h.stopped {
 		h.mu.Unlock()
@@ -140,6 +141,7 @@ func (h *Host) replace(old, m *member) string {
 	h.members[m.name] = m
 	old.turn.Retire(m.turn)
 	m.turn.Promote()
+	m.story.handOver(m)
 	if !m.server.Load().Enabled {
 		m.turn.Withdraw()
 	}

@@ -42,12 +42,19 @@ is an object on a line.`,
 func textOfEvent(e admin.Event) string {
 	var b strings.Builder
 	b.WriteString(e.At.Local().Format(timeFormat))
-	if e.Server == "" {
+	about, from, to := e.Server, e.From, e.To
+	if e.Session != nil {
+		about, from, to = e.Server+", "+plain(e.Session.Kind), e.Session.From, e.Session.To
+	}
+	switch {
+	case e.Server == "":
 		fmt.Fprintf(&b, " host: %s", plain(e.Reason))
-	} else if e.From == e.To {
-		fmt.Fprintf(&b, " %s: %s: attempt %d failed: %s", e.Server, e.To, e.Attempt, plain(e.Reason))
-	} else {
-		fmt.Fprintf(&b, " %s: %s -> %s: %s", e.Server, e.From, e.To, plain(e.Reason))
+	case from == to:
+		fmt.Fprintf(&b, " %s: %s: attempt %d failed: %s", about, to, e.Attempt, plain(e.Reason))
+	case e.Session != nil && to == "stopped":
+		fmt.Fprintf(&b, " %s: ended: %s", about, plain(e.Reason))
+	default:
+		fmt.Fprintf(&b, " %s: %s -> %s: %s", about, from, to, plain(e.Reason))
 	}
 	if e.Error != "" && e.Error != e.Reason {
 		fmt.Fprintf(&b, " (%s)", plain(e.Error))

@@ -328,6 +328,10 @@ func TestTable(t *testing.T) {
 	if text := b.String(); strings.Contains(text, "before it parks") {
 		t.Errorf("attempts are left to a server that makes none:\n%s", text)
 	}
+	aside := admin.Event{At: past, Server: "a", Reason: "changed", Session: &admin.Aside{Kind: "earlier session", From: "ready", To: "stopped"}}
+	if text := textOfEvent(aside); !strings.HasSuffix(text, " a, earlier session: ended: changed") {
+		t.Errorf("the end of an earlier session: %q", text)
+	}
 	event := textOfEvent(admin.Event{At: past, Server: "a", Next: &past})
 	if !strings.HasSuffix(event, "; next attempt now") {
 		t.Errorf("an event with an attempt at once: %q", event)

@@ -131,9 +131,9 @@ type Renamed struct {
 	Outer string `json:"outer"`
 }
 
-// An Event is one change of state, of a server, or of the host if Server is
-// empty; or an attempt that failed for a new reason and left the state as it
-// is.
+// An Event is one change of state, of a server, of another of its sessions if
+// Session is not nil, or of the host if Server is empty; or an attempt that
+// failed for a new reason and left the state as it is.
 type Event struct {
 	Seq        uint64     `json:"seq"`
 	At         time.Time  `json:"at"`
@@ -148,6 +148,19 @@ type Event struct {
 	// Repeated counts failures since the server's last event that were as those
 	// told before.
 	Repeated int `json:"repeated,omitempty"`
+	// Session is the one that the event is about, if its state is not the
+	// server's: From and To are empty then.
+	Session *Aside `json:"session,omitempty"`
+}
+
+// An Aside is a session of a server besides the one whose state is the server's.
+type Aside struct {
+	// Kind is "new session" for one that is about to take over, since the
+	// configuration has changed, and "earlier session" for one of a configuration
+	// that is no longer the server's.
+	Kind string `json:"kind"`
+	From string `json:"from"`
+	To   string `json:"to"`
 }
 
 // A Line is one line of the host's log.

@@ -3,6 +3,7 @@ package supervisor
 import (
 	"context"
 	"math/rand/v2"
+	"sync/atomic"
 	"time"
 
 	"github.com/hashicorp/go-hclog"
@@ -33,6 +34,16 @@ type Config struct {
 	// OnAttempt hears, in the same way, of every failed attempt that leaves the
 	// state as it is: another will follow.
 	OnAttempt func(Transition)
+
+	// Aside is asked about every change of state and every failed attempt, from
+	// Run's goroutine, before anybody hears of it. It names the session, such as
+	// "earlier session", if the state is not the one that the server is in for
+	// others; empty: it is. Nil: it always is. It must not block.
+	Aside func(State) string
+	// Generations counts attempts. Supervisors that look after a server one after
+	// the other share it, so that a number means one session of the server; nil:
+	// the supervisor has its own.
+	Generations *atomic.Uint64
 
 	// Breaker is the circuit breaker of calls. Its Lease defaults to a minute
 	// more than Timeouts.Call.
@@ -174,6 +185,12 @@ func (c Config) withDefaults() Config {
 	}
 	if c.OnAttempt == nil {
 		c.OnAttempt = func(Transition) {}
+	}
+	if c.Aside == nil {
+		c.Aside = func(State) string { return "" }
+	}
+	if c.Generations == nil {
+		c.Generations = new(atomic.Uint64)
 	}
 	if c.Jitter == nil {
 		c.Jitter = rand.Float64

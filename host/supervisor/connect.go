@@ -19,7 +19,7 @@ type dial struct {
 // connect begins an attempt. Nothing of an earlier one is left.
 func (s *Supervisor) connect() {
 	s.nextAt, s.again = time.Time{}, false
-	s.gen++
+	s.gen = s.cfg.Generations.Add(1)
 	gen := s.gen
 	f := &filter{to: s.cfg.Handler, stale: func(l Lists) { s.mail.post(stale{gen, l}) }}
 	ctx, cancel := context.WithCancel(s.ctx)

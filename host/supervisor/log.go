@@ -35,7 +35,7 @@ func (l *logger) news(reason string) bool {
 
 // transition logs a change of state at the level of its meaning.
 func (l *logger) transition(t Transition, ordered bool) {
-	args := []any{"state", t.To, "generation", t.Generation, "attempt", t.Attempt}
+	args := append(t.keys(), "generation", t.Generation, "attempt", t.Attempt)
 	if t.Cause == nil || t.Cause.Message != t.Reason {
 		args = append(args, "reason", t.Reason)
 	}
@@ -54,7 +54,27 @@ func (l *logger) transition(t Transition, ordered bool) {
 	case t.To == Reconnecting && t.Cause != nil:
 		level = hclog.Warn
 	}
-	l.Log(level, "server "+t.To.String(), args...)
+	l.Log(level, t.message(), args...)
+}
+
+// keys returns what a line begins with: the state, if it is the server's.
+func (t Transition) keys() []any {
+	if t.Aside != "" {
+		return nil
+	}
+	return []any{"state", t.To}
+}
+
+// message says what is in a state. Only a server is stopped: a session that is
+// one of several has ended.
+func (t Transition) message() string {
+	switch {
+	case t.Aside == "":
+		return "server " + t.To.String()
+	case t.To == Stopped:
+		return t.Aside + " ended"
+	}
+	return t.Aside + " " + t.To.String()
 }
 
 // parkPrefix tells the reason of a park from that of an attempt.
@@ -83,8 +103,12 @@ func (l *logger) attempt(t Transition) {
 	if t.Repeated {
 		level = hclog.Debug
 	}
-	l.Log(level, "attempt failed", "state", t.To, "generation", t.Generation, "attempt", t.Attempt,
-		"next", until(t.Next), "error", t.Reason)
+	message := "attempt failed"
+	if t.Aside != "" {
+		message = t.Aside + ": " + message
+	}
+	l.Log(level, message, append(t.keys(), "generation", t.Generation, "attempt", t.Attempt,
+		"next", until(t.Next), "error", t.Reason)...)
 }
 
 // until is a text, since a number would have no unit in a log of JSON.

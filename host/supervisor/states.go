@@ -66,13 +66,16 @@ type Transition struct {
 	// for one of the latest reasons since it was ready, or a parked server is
 	// tried again without anybody's order.
 	Repeated bool
+	// Aside names the session, if its state is not the server's; see
+	// [Config.Aside].
+	Aside string
 }
 
 // transition describes a change to a state. It leaves Repeated to the caller.
 func (s *Supervisor) transition(to State, reason string, cause *session.End) Transition {
 	return Transition{
 		Server: s.cfg.Name, From: s.state, To: to, At: time.Now(), Reason: reason, Generation: s.gen,
-		Cause: cause, Attempt: s.pace.failed, Next: s.nextAt,
+		Cause: cause, Attempt: s.pace.failed, Next: s.nextAt, Aside: s.cfg.Aside(to),
 	}
 }
 
