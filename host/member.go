@@ -32,6 +32,7 @@ type member struct {
 	story   *story // of the server
 	cancel  context.CancelCauseFunc
 	done    chan struct{} // closed when the supervisor has returned
+	own     ownCounters   // of the sessions that clients have for themselves
 
 	settle  sync.Once
 	settled chan struct{} // closed when it has been ready or parked once
@@ -130,6 +131,14 @@ func (m *member) transition(t supervisor.Transition) {
 // advice says what a person should change in the configuration, though it
 // works; empty if nothing.
 func (m *member) advice() string { return m.cfg.Redact(m.memory.Advice()) }
+
+// redact returns a text without the secrets of the configuration.
+func (m *member) redact(text string) string {
+	if m.cfg == nil {
+		return text
+	}
+	return m.cfg.Redact(text)
+}
 
 // advise writes new advice to the log.
 func (m *member) advise() {

@@ -75,7 +75,7 @@ func (h *Host) Status() admin.Status {
 	for _, c := range h.catalog.Status() {
 		offers[c.Server] = c
 	}
-	own := h.scopes.counts()
+	crowds := h.scopes.crowds()
 	h.mu.RLock()
 	defer h.mu.RUnlock()
 	if h.cfg != nil && h.begun != nil {
@@ -85,7 +85,7 @@ func (h *Host) Status() admin.Status {
 	for _, server := range h.order {
 		if m := h.members[server.Name]; m != nil { // a new one, when it starts
 			now := m.status(offers[server.Name])
-			now.Sessions += own[server.Name]
+			m.add(&now, crowds[m])
 			s.Servers = append(s.Servers, now)
 		}
 	}

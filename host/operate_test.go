@@ -1,8 +1,11 @@
 package host
 
 import (
+	"cmp"
 	"errors"
 	"io"
+	"os"
+	"slices"
 	"strings"
 	"testing"
 
@@ -109,6 +112,115 @@ func TestOrdersReachClientsSessions(t *testing.T) {
 	w.await("the shared session", func() bool { return w.status("s").State == "ready" })
 	if a, b := first.mark("s"), second.mark("s"); a == b {
 		t.Errorf("two clients, one session: %s", a)
+	}
+}
+
+// TestClientsSessionsAreSeen ends the process of a server in which two clients
+// have sessions of their own, one with a call in flight: status counts what they
+// do and lists them, log and events tell them apart, and none is taken for the
+// server.
+func TestClientsSessionsAreSeen(t *testing.T) {
+	w := start(t, false, block("s", "s", "", "session = \"client\""))
+	c, err := admin.Shared(t.Context(), w.path)
+	if err != nil {
+		t.Fatal(err)
+	}
+	first, _ := w.join(c, "2025-11-25")
+	second, _ := w.join(c, "2025-11-25")
+	for range 2 {
+		first.mark("s")
+	}
+	gate := newGate(t)
+	held := make(chan error, 1)
+	go func() {
+		_, err := second.call("s__hold", map[string]any{"gate": gate.address()})
+		held <- err
+	}()
+	defer gate.await()()
+	s := w.status("s")
+	if s.Sessions != 3 || s.Starts != 3 || s.Clients != 2 || s.Calls != (admin.Calls{Total: 3, InFlight: 1}) {
+		t.Errorf("the status is %+v", s)
+	}
+	ids := map[string]bool{}
+	for _, own := range s.ClientSessions {
+		ids[own.ID] = true
+		if own.Client != "test" || own.State != "ready" || own.Plugin != s.Peer.Plugin || own.Calls.Total == 0 {
+			t.Errorf("a client's session is %+v", own)
+		}
+	}
+	if len(ids) != 2 {
+		t.Errorf("the clients' sessions are %+v", s.ClientSessions)
+	}
+	plugin, err := os.FindProcess(s.Peer.Plugin)
+	must(t, err)
+	must(t, plugin.Kill())
+	if err := <-held; err == nil {
+		t.Error("a call was answered by a server that was killed")
+	}
+	first.mark("s")
+	second.mark("s")
+	w.await("all sessions", func() bool { s := w.status("s"); return s.State == "ready" && s.Sessions == 3 })
+	if s := w.status("s"); s.Starts != 6 || s.Calls.Total != 5 || s.Calls.Failed != 1 || s.Calls.InFlight != 0 {
+		t.Errorf("after the recovery the status is %+v", s)
+	}
+	_ = first.Close()
+	w.await("the end of the first client's session", func() bool { return w.status("s").Clients == 1 })
+	if s := w.status("s"); s.Calls.Total != 5 {
+		t.Errorf("the calls of a client that is gone are forgotten: %+v", s.Calls)
+	}
+	w.await("the count of the sessions of a client that is gone", func() bool { return w.status("s").Starts == 6 })
+
+	told := map[string][]string{}
+	events, _, _ := w.host.Events().Since(0)
+	for _, e := range events {
+		switch {
+		case e.Session != nil && e.To == "" && e.Session.Kind == clientSession && e.Session.Client == "test":
+			told[e.Session.ID] = append(told[e.Session.ID], e.Session.From+" "+e.Session.To)
+		case e.Server != "":
+			told["server"] = append(told["server"], e.From+" "+e.To)
+		}
+	}
+	ids["server"] = true
+	for id := range ids {
+		want := []string{"ready reconnecting", "reconnecting ready"}
+		if id == "server" {
+			want = append([]string{"connecting ready"}, want...)
+		}
+		if !slices.Equal(told[id], want) {
+			t.Errorf("of %s the events say %q, want %q", id, told[id], want)
+		}
+	}
+	if len(told) != 3 {
+		t.Errorf("the events say %q", told)
+	}
+	logged := map[string][]string{}
+	lines, _, _ := w.host.Logs().Since(0)
+	for _, l := range lines {
+		fields := map[string]string{}
+		for _, f := range l.Fields {
+			fields[f.Key] = f.Value
+		}
+		if fields["generation"] == "" {
+			continue
+		}
+		id := cmp.Or(fields["session"], "server")
+		logged[id] = append(logged[id], l.Message)
+		if (fields["state"] == "") != (id != "server") || (fields["client"] == "test") != (id != "server") {
+			t.Errorf("a line of %s: %+v", id, l)
+		}
+	}
+	delete(ids, "server")
+	ended := 0
+	for id := range ids {
+		n := len(logged[id])
+		if n < 3 || logged[id][0] != "client's session ready" {
+			t.Errorf("of %s the log says %q", id, logged[id])
+		} else if logged[id][n-1] == "client's session ended" {
+			ended++
+		}
+	}
+	if want := []string{"server ready", "server reconnecting", "server ready"}; !slices.Equal(logged["server"], want) || ended != 1 {
+		t.Errorf("the log says %q", logged)
 	}
 }
 

@@ -28,12 +28,22 @@ func (h *Host) Logs() *admin.Feed[admin.Line] { return h.logs }
 type teller struct {
 	h    *Host
 	cfg  *config.Config
+	own  *own                   // whose session it is; nil: the server's
+	ill  bool                   // of a client's session: it has had trouble since it was ready
 	held *supervisor.Transition // a revival that is no news unless it leads to some
 	same int                    // failures that were not told
 }
 
-// tell keeps a transition, or a failed attempt. It does not block.
+// tell keeps a transition, or a failed attempt. It does not block. That a client's
+// session begins and ends as clients come and go is no news.
 func (l *teller) tell(t supervisor.Transition) {
+	if l.own != nil {
+		was := l.ill
+		l.ill = t.To != supervisor.Ready
+		if t.To == supervisor.Stopped || t.To == supervisor.Ready && !was {
+			return
+		}
+	}
 	switch {
 	case t.Repeated && t.From == supervisor.Parked:
 		l.held = &t
@@ -57,6 +67,9 @@ func (l *teller) add(t supervisor.Transition) {
 	if t.Aside != "" {
 		e.Session = &admin.Aside{Kind: t.Aside, From: e.From, To: e.To}
 		e.From, e.To = "", ""
+		if l.own != nil {
+			e.Session.ID, e.Session.Client = l.own.tag(), l.own.name
+		}
 	}
 	l.same = 0
 	if t.Cause != nil {

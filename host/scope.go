@@ -24,7 +24,7 @@ func (h *Host) lookup(server string, c relay.Client) (relay.Server, bool) {
 		if c == nil || !m.server.Load().Enabled || m.sup.Ordered() {
 			return m.turn, true // which says why, if there is no session
 		}
-		srv, ok := h.scopes.get(server, c, m.own(c))
+		srv, ok := h.scopes.get(server, c, m.ownSession(c))
 		if !ok {
 			return m.turn, true // which says that it is shut down
 		}
@@ -59,15 +59,20 @@ func (h *Host) refresh(server string, which supervisor.Lists) {
 	}
 }
 
-// own makes the supervisor of a client's own session. Its first call waits for
-// the session to come up, as for any start of a server.
-func (m *member) own(c relay.Client) ownBuilder {
-	return func(handler session.Handler, lister supervisor.Lister) ownSettings {
+// ownSession makes the supervisor of a client's own session. Its first call waits
+// for the session to come up, as for any start of a server. Log and events tell
+// of it as the client's.
+func (m *member) ownSession(c relay.Client) ownBuilder {
+	return func(o *own, handler session.Handler, lister supervisor.Lister) ownSettings {
 		server := *m.server.Load()
 		sc := m.h.supervision(m.cfg, server)
 		sc.Transport = &transport{m: m, client: c}
 		sc.Handler = redacting{handler, m.cfg}
 		sc.Lister = lister
+		sc.Logger = sc.Logger.With("session", o.tag(), "client", o.name)
+		sc.Aside = func(supervisor.State) string { return clientSession }
+		t := &teller{h: m.h, cfg: m.cfg, own: o}
+		sc.OnTransition, sc.OnAttempt = t.tell, t.tell
 		sc.Timeouts.CallWait = max(server.CallWait, server.Timeouts.Connect)
 		return ownSettings{supervisor.New(sc), m, server.IdleTimeout, server.MaxSessions}
 	}

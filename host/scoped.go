@@ -30,18 +30,19 @@ type scopes struct {
 	mu     sync.Mutex
 	last   uint64                     // the number of the latest session
 	by     map[string]map[string]*own // by server and client id
+	all    map[*own]bool              // also those that only finish their calls
 	closed bool
 }
 
 // An ownBuilder makes the supervisor of a client's session, with the handler and
 // the lister that are given. It is called under the lock of the scopes, and must
 // not block.
-type ownBuilder func(session.Handler, supervisor.Lister) ownSettings
+type ownBuilder func(*own, session.Handler, supervisor.Lister) ownSettings
 
 // ownSettings is what an ownBuilder returns.
 type ownSettings struct {
 	sup         *supervisor.Supervisor
-	of          *member // whose configuration it has
+	of          *member // whose configuration it has, and who counts its calls
 	idleTimeout time.Duration
 	maxSessions int
 }
@@ -70,10 +71,10 @@ func (p *scopes) get(server string, c relay.Client, build ownBuilder) (relay.Ser
 	}
 	p.last++
 	o := &own{
-		p: p, server: server, client: c.ID(), scope: p.scope(server, c), base: p.last << 40,
+		p: p, server: server, client: c.ID(), name: nameOf(c), scope: p.scope(server, c), base: p.last << 40,
 		since: time.Now(), ended: make(chan struct{}, 1),
 	}
-	o.ownSettings = build(numbered{o.scope.Handler(o), o.base}, &ownLists{o: o})
+	o.ownSettings = build(o, numbered{o.scope.Handler(o), o.base}, &ownLists{o: o})
 	if len(p.by[server]) >= o.maxSessions && !p.makeRoom(server) {
 		return crowded{server, o.maxSessions}, true
 	}
@@ -84,6 +85,10 @@ func (p *scopes) get(server string, c relay.Client, build ownBuilder) (relay.Ser
 		p.by[server] = map[string]*own{}
 	}
 	p.by[server][o.client] = o
+	if p.all == nil {
+		p.all = map[*own]bool{}
+	}
+	p.all[o] = true
 	o.scope.Bind(o)
 	ctx, cancel := context.WithCancelCause(p.life)
 	o.cancel = cancel
@@ -92,6 +97,7 @@ func (p *scopes) get(server string, c relay.Client, build ownBuilder) (relay.Ser
 		if err := o.sup.Run(ctx); err != nil && ctx.Err() == nil {
 			p.log.Error("the supervisor of a client's session has ended", "server", server, "error", err)
 		}
+		p.over(o)
 	})
 	return o, true
 }
@@ -183,26 +189,12 @@ func (p *scopes) close() {
 	}
 }
 
-// counts returns how many sessions of clients are up, by server.
-func (p *scopes) counts() map[string]int {
-	p.mu.Lock()
-	defer p.mu.Unlock()
-	out := map[string]int{}
-	for server, all := range p.by {
-		for _, o := range all {
-			if o.Session() != nil {
-				out[server]++
-			}
-		}
-	}
-	return out
-}
-
 // own is one client's session with one server. It implements [relay.Server].
 type own struct {
 	ownSettings
 	p              *scopes
 	server, client string
+	name           string // what the client calls itself
 	scope          relay.Scope
 	// base is added to the ids of calls, since the relay knows the calls of a
 	// client by them, over several sessions.
@@ -231,10 +223,18 @@ func (o *own) Await(ctx context.Context) error {
 // Call implements [relay.Server].
 func (o *own) Call(ctx context.Context, req session.Request, opt supervisor.CallOptions) (session.Reply, error) {
 	defer o.use()()
+	c := &o.of.own
+	c.calls.Add(1)
+	c.inFlight.Add(1)
+	defer c.inFlight.Add(-1)
 	if started := req.Started; started != nil {
 		req.Started = func(id uint64) { started(o.base + id) }
 	}
-	return o.sup.Call(ctx, req, opt)
+	reply, err := o.sup.Call(ctx, req, opt)
+	if err != nil && ctx.Err() == nil {
+		c.failed.Add(1)
+	}
+	return reply, err
 }
 
 // use says that the session is in use until the function that it returns is

@@ -45,6 +45,9 @@ func textOfEvent(e admin.Event) string {
 	about, from, to := e.Server, e.From, e.To
 	if e.Session != nil {
 		about, from, to = e.Server+", "+plain(e.Session.Kind), e.Session.From, e.Session.To
+		if e.Session.ID != "" {
+			about += fmt.Sprintf(" %s (%s)", e.Session.ID, plain(e.Session.Client))
+		}
 	}
 	switch {
 	case e.Server == "":

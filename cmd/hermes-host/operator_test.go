@@ -328,6 +328,25 @@ func TestTable(t *testing.T) {
 	if text := b.String(); strings.Contains(text, "before it parks") {
 		t.Errorf("attempts are left to a server that makes none:\n%s", text)
 	}
+	b.Reset()
+	(&statusView{}).detail(&b, admin.Server{Clients: 51, Sessions: 3, Starts: 9, ClientSessions: []admin.ClientSession{{
+		ID: "abc123", Client: "Inspector", State: "ready", Since: past, PID: 8, Plugin: 7, Calls: admin.Calls{Total: 4, Failed: 1},
+	}}})
+	for _, want := range []string{
+		"3 up, 9 so far, generation 0; 51 that clients have for themselves\n",
+		"of a client   session abc123 of Inspector: ready for 1s; process 8, of plugin 7; calls 4, of which 1 failed; 0 in flight\n",
+		"… and 50 more\n",
+	} {
+		if !strings.Contains(b.String(), want) {
+			t.Errorf("the detail is without %q:\n%s", want, b.String())
+		}
+	}
+	died := admin.Event{At: past, Server: "a", Reason: "it died", Session: &admin.Aside{
+		Kind: "client's session", ID: "abc123", Client: "Inspector", From: "ready", To: "reconnecting",
+	}}
+	if text := textOfEvent(died); !strings.HasSuffix(text, " a, client's session abc123 (Inspector): ready -> reconnecting: it died") {
+		t.Errorf("the death of a client's session: %q", text)
+	}
 	aside := admin.Event{At: past, Server: "a", Reason: "changed", Session: &admin.Aside{Kind: "earlier session", From: "ready", To: "stopped"}}
 	if text := textOfEvent(aside); !strings.HasSuffix(text, " a, earlier session: ended: changed") {
 		t.Errorf("the end of an earlier session: %q", text)

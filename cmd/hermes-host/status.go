@@ -234,7 +234,11 @@ func (v *statusView) detail(b *strings.Builder, s admin.Server) {
 		line("last error", "%s ago: %s", span(time.Since(*s.LastErrorAt)), s.LastError)
 	}
 	line("breaker", "%s, %d failures in a row", breakerText(s.Breaker), s.Breaker.Failures)
-	line("sessions", "%d up, %d so far, generation %d", s.Sessions, s.Starts, s.Generation)
+	clients := ""
+	if s.Clients > 0 {
+		clients = fmt.Sprintf("; %d that clients have for themselves", s.Clients)
+	}
+	line("sessions", "%d up, %d so far, generation %d%s", s.Sessions, s.Starts, s.Generation, clients)
 	if s.Peer != nil {
 		line("speaks", "MCP %s %s", s.Peer.Protocol, s.Peer.Info)
 		switch {
@@ -263,4 +267,25 @@ func (v *statusView) detail(b *strings.Builder, s admin.Server) {
 	for _, note := range c.Notes {
 		line("note", "%s", note)
 	}
+	for _, own := range s.ClientSessions {
+		line("of a client", "%s", textOfSession(own))
+	}
+	if n := len(s.ClientSessions); s.Clients > n {
+		line("of a client", "… and %d more", s.Clients-n)
+	}
+}
+
+// textOfSession describes a session that a client has for itself.
+func textOfSession(s admin.ClientSession) string {
+	text := fmt.Sprintf("session %s of %s: %s for %s", s.ID, s.Client, s.State, span(time.Since(s.Since)))
+	if s.Reason != "" {
+		text += ": " + s.Reason
+	}
+	switch {
+	case s.PID != 0:
+		text += fmt.Sprintf("; process %d, of plugin %d", s.PID, s.Plugin)
+	case s.Plugin != 0:
+		text += fmt.Sprintf("; process that of its plugin, %d", s.Plugin)
+	}
+	return text + fmt.Sprintf("; calls %d, of which %d failed; %d in flight", s.Calls.Total, s.Calls.Failed, s.Calls.InFlight)
 }

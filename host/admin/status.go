@@ -59,8 +59,8 @@ type Server struct {
 	Reason string    `json:"reason"`
 
 	Generation  uint64     `json:"generation"` // of the latest session or attempt
-	Sessions    int        `json:"sessions"`   // that are up now
-	Starts      int64      `json:"starts"`     // sessions that came up so far
+	Sessions    int        `json:"sessions"`   // that are up now, with those of clients
+	Starts      int64      `json:"starts"`     // sessions that came up so far, with those of clients
 	Failed      int        `json:"failed"`     // attempts in a row
 	Left        int        `json:"left"`       // attempts before it parks
 	NextAttempt *time.Time `json:"nextAttempt,omitempty"`
@@ -76,6 +76,24 @@ type Server struct {
 	Calls   Calls   `json:"calls"`
 	Peer    *Peer   `json:"peer,omitempty"` // nil: there is no session
 	Catalog Catalog `json:"catalog"`
+
+	// Clients counts the sessions that clients have for themselves, up or not;
+	// ClientSessions describes them, up to 50, those that are not ready first.
+	Clients        int             `json:"clients,omitempty"`
+	ClientSessions []ClientSession `json:"clientSessions,omitempty"`
+}
+
+// A ClientSession is a session that a client has for itself with a server.
+type ClientSession struct {
+	ID         string    `json:"id"`     // as the host's log names it; no secret
+	Client     string    `json:"client"` // what the client calls itself
+	State      string    `json:"state"`
+	Since      time.Time `json:"since"`
+	Reason     string    `json:"reason,omitempty"` // why it is not ready
+	Generation uint64    `json:"generation"`
+	Calls      Calls     `json:"calls"`
+	PID        int       `json:"pid,omitempty"`
+	Plugin     int       `json:"pluginPid,omitempty"`
 }
 
 // Breaker is the state of a circuit breaker.
@@ -85,7 +103,8 @@ type Breaker struct {
 	RetryAfter float64 `json:"retryAfterSeconds,omitempty"` // until a probe may pass
 }
 
-// Calls counts calls since the host or the server's configuration is new.
+// Calls counts calls since the host or the server's configuration is new, of all
+// sessions.
 type Calls struct {
 	Total    int64 `json:"total"`
 	Failed   int64 `json:"failed"` // got no answer, for other reasons than the caller's
@@ -157,10 +176,13 @@ type Event struct {
 type Aside struct {
 	// Kind is "new session" for one that is about to take over, since the
 	// configuration has changed, and "earlier session" for one of a configuration
-	// that is no longer the server's.
-	Kind string `json:"kind"`
-	From string `json:"from"`
-	To   string `json:"to"`
+	// that is no longer the server's; "client's session" for one that a client
+	// has for itself, which ID and Client name as ClientSession does.
+	Kind   string `json:"kind"`
+	ID     string `json:"id,omitempty"`
+	Client string `json:"client,omitempty"`
+	From   string `json:"from"`
+	To     string `json:"to"`
 }
 
 // A Line is one line of the host's log.
