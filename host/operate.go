@@ -76,6 +76,7 @@ func (h *Host) Status() admin.Status {
 		offers[c.Server] = c
 	}
 	crowds := h.scopes.crowds()
+	idle, chosen := h.catalog.Unmatched()
 	h.mu.RLock()
 	defer h.mu.RUnlock()
 	if h.cfg != nil && h.begun != nil {
@@ -86,7 +87,17 @@ func (h *Host) Status() admin.Status {
 		if m := h.members[server.Name]; m != nil { // a new one, when it starts
 			now := m.status(offers[server.Name])
 			m.add(&now, crowds[m])
+			now.Catalog.Unmatched = unmatched(h.redactAs(m), idle[server.Name])
+			now.Advice = advices(now.Advice, unmatchedAdvice(h.redactAs(m), listedByServer, idle[server.Name]))
 			s.Servers = append(s.Servers, now)
+		}
+	}
+	if h.cfg != nil {
+		for _, e := range h.cfg.Endpoints {
+			s.Endpoints = append(s.Endpoints, admin.Endpoint{
+				Name: e.Name, Place: e.Where(),
+				Unmatched: unmatched(h.cfg.Redact, chosen[e.Name]), Advice: unmatchedAdvice(h.cfg.Redact, offeredByServers, chosen[e.Name]),
+			})
 		}
 	}
 	return s

@@ -201,6 +201,11 @@ func (v *statusView) head(b *strings.Builder, s admin.Status) {
 	if len(s.Restart) > 0 {
 		fmt.Fprintf(b, "needs a restart: %s\n", strings.Join(s.Restart, ", "))
 	}
+	for _, e := range s.Endpoints {
+		if e.Advice != "" {
+			fmt.Fprintf(b, "endpoint %s: advice: %s\n", e.Name, plain(e.Advice))
+		}
+	}
 	b.WriteByte('\n')
 }
 

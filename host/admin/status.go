@@ -28,8 +28,9 @@ type Status struct {
 	Reload *Reloaded `json:"reload,omitempty"`
 	// Missing says that there is no configuration file at present; nil: there
 	// is, or nobody watches it.
-	Missing *Missing `json:"missing,omitempty"`
-	Servers []Server `json:"servers"` // in the order of the configuration
+	Missing   *Missing   `json:"missing,omitempty"`
+	Servers   []Server   `json:"servers"`             // in the order of the configuration
+	Endpoints []Endpoint `json:"endpoints,omitempty"` // likewise
 }
 
 // Missing is a configuration file that can't be read. The host goes on with what
@@ -38,6 +39,22 @@ type Missing struct {
 	Since time.Time `json:"since"`
 	Why   string    `json:"why"` // for people
 	Error string    `json:"error"`
+}
+
+// Endpoint is a selection of what the servers offer.
+type Endpoint struct {
+	Name      string      `json:"name"`
+	Place     string      `json:"place,omitempty"`  // of its block, as file:line:column
+	Advice    string      `json:"advice,omitempty"` // what to change in its configuration, though it works
+	Unmatched []Unmatched `json:"unmatched,omitempty"`
+}
+
+// Unmatched is a pattern or a name in the configuration that applies to nothing
+// that there is.
+type Unmatched struct {
+	List    string `json:"list"`    // tools, resources or prompts
+	Setting string `json:"setting"` // allow, deny, rename or describe
+	Pattern string `json:"pattern"`
 }
 
 // Reloaded is the outcome of a reload.
@@ -134,6 +151,8 @@ type Catalog struct {
 	Shadowed    []Problem `json:"shadowed,omitempty"`    // another server comes first with the same
 	Renamed     []Renamed `json:"renamed,omitempty"`
 	Notes       []string  `json:"notes,omitempty"`
+
+	Unmatched []Unmatched `json:"unmatched,omitempty"` // by anything that the server lists
 }
 
 // A Problem is an entry that is not served.

@@ -58,6 +58,8 @@ type offer struct {
 	info    session.Info
 	live    bool // between a List and a Withdraw
 	listed  bool // a List has succeeded at some time
+
+	unmatched []Unmatched // what of cfg's filters applies to nothing in heard
 }
 
 // New returns a catalog without servers.

@@ -93,6 +93,7 @@ func (o *offer) configure(cfg *config) {
 			o.entries[kind] = append(o.entries[kind], e)
 		}
 	}
+	o.unmatched = o.unmatchedBy(&cfg.filters)
 }
 
 // render returns the entry's JSON under an outer name.

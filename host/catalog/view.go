@@ -101,6 +101,9 @@ type View struct {
 	templates []*Entry
 	shadowed  [kinds][]*Entry // not served, since another server has the same URI
 	lists     [kinds]list
+
+	idle   sync.Once
+	idlers []Unmatched // of the selection; once idle is done
 }
 
 // list is one list of a view: the entries of servers that are there.
