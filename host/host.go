@@ -174,13 +174,24 @@ func New(file *config.File, s Settings) (*Host, error) {
 // launch returns the settings of a launcher for the plugins of a file.
 func (h *Host) launch(file *config.File) launcher.Settings {
 	return launcher.Settings{
-		Logger:     h.log.Named("plugin"),
-		PluginDirs: h.settings.PluginDirs,
-		Commands:   commands(file.Plugins),
-		RunDir:     h.settings.RunDir,
-		ClientInfo: implementation(h.settings.Version),
-		Adopt:      h.settings.Adopt,
+		Logger:      h.log.Named("plugin"),
+		PluginLevel: h.pluginLevel(),
+		PluginDirs:  h.settings.PluginDirs,
+		Commands:    commands(file.Plugins),
+		RunDir:      h.settings.RunDir,
+		ClientInfo:  implementation(h.settings.Version),
+		Adopt:       h.settings.Adopt,
 	}
+}
+
+// pluginLevel is the level that plugins log at: that of the log, and down to
+// debug if there is a feed for it.
+func (h *Host) pluginLevel() hclog.Level {
+	level := h.log.GetLevel()
+	if _, ok := h.log.(hclog.InterceptLogger); ok && h.settings.Admin {
+		level = min(level, hclog.Debug) // the levels go up from trace
+	}
+	return level
 }
 
 // implementation is the MCP Implementation object that peers are told.

@@ -271,3 +271,18 @@ func TestJoin(t *testing.T) {
 	}
 	_ = joined.Close() // its connection has gone
 }
+
+// TestPluginsDebugLines: operators see what a plugin logs at level debug, though
+// the host's own log is at info, and no more than that.
+func TestPluginsDebugLines(t *testing.T) {
+	w := start(t, false, block("s", "here", "", ""))
+	w.await("the plugin's line", func() bool {
+		lines, _, _ := w.host.Logs().Since(0)
+		return slices.ContainsFunc(lines, func(l admin.Line) bool {
+			return l.Server == "s" && l.Level == "debug" && l.Message == "about to connect mark=here"
+		})
+	})
+	if text := w.text(); strings.Contains(text, "anybody wants to know") {
+		t.Errorf("there are lines of level trace: %s", text)
+	}
+}

@@ -58,6 +58,8 @@ type settings struct {
 var plugin = shared.Plugin[settings]{
 	Kind: "test", Version: "1", MultiSession: true, Discover: shared.DiscoverNever,
 	Transport: func(ctx context.Context, about shared.Session, s settings) (mcp.Transport, error) {
+		about.Logger.Debug("about to connect", "mark", s.Mark)
+		about.Logger.Trace("more than anybody wants to know")
 		if s.Learns {
 			about.Advise(fmt.Sprintf("remembered %q; %s", about.Remembered(), s.Secret))
 			about.Remember("much")

@@ -17,6 +17,7 @@
 package launcher
 
 import (
+	"cmp"
 	"context"
 	"encoding/json"
 	"fmt"
@@ -33,8 +34,12 @@ import (
 // beside the executable, and no log.
 type Settings struct {
 	// Logger gets what plugins log, and what happens to their processes.
-	// Plugins are told its level. Nil discards all of it.
+	// Nil discards all of it.
 	Logger hclog.Logger
+
+	// PluginLevel is the least level that plugins are told to log at; NoLevel
+	// stands for Logger's.
+	PluginLevel hclog.Level
 
 	// PluginDirs is where hermes-transport-<kind> is looked for, in this
 	// order. Empty: the directory of the running executable.
@@ -97,6 +102,7 @@ func (t timing) withDefaults() timing {
 // concurrently.
 type Launcher struct {
 	log     hclog.Logger
+	level   hclog.Level // of plugins
 	dirs    []string
 	info    json.RawMessage
 	timing  timing
@@ -138,7 +144,7 @@ func New(s Settings) (*Launcher, error) {
 // must be closed before l.
 func (l *Launcher) Spare(commands map[string]Command) (*Launcher, error) {
 	spare, err := newLauncher(Settings{
-		Logger: l.log, PluginDirs: l.dirs, Commands: commands, RunDir: l.runDir, ClientInfo: l.info, timing: l.timing,
+		Logger: l.log, PluginLevel: l.level, PluginDirs: l.dirs, Commands: commands, RunDir: l.runDir, ClientInfo: l.info, timing: l.timing,
 	})
 	if err != nil {
 		return nil, err
@@ -161,6 +167,7 @@ func newLauncher(s Settings) (*Launcher, error) {
 	ctx, cancel := context.WithCancelCause(context.Background())
 	return &Launcher{
 		log:      s.Logger,
+		level:    cmp.Or(s.PluginLevel, s.Logger.GetLevel()),
 		dirs:     dirs,
 		info:     s.ClientInfo,
 		timing:   s.timing.withDefaults(),

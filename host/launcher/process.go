@@ -60,7 +60,7 @@ func (l *Launcher) launch(ctx context.Context, kind string, exe *executable) (*p
 		launcher: l,
 		kind:     kind,
 		exe:      exe,
-		run:      newRun(exe, prefix+kind, l.log.GetLevel(), l.guard, l.estate.home),
+		run:      newRun(exe, prefix+kind, l.level, l.guard, l.estate.home),
 		stopping: make(chan struct{}),
 		gone:     make(chan struct{}),
 	}
