@@ -3,6 +3,7 @@ package shared
 import (
 	"context"
 	"errors"
+	"io"
 
 	"github.com/hermes-host/hermes-host/shared/jsonrpc"
 	"github.com/hermes-host/hermes-host/shared/transportpb"
@@ -36,6 +37,25 @@ type Conn interface {
 	// returns when nothing of it is left. It may be called several times.
 	Close(ctx context.Context) error
 }
+
+// read reads from a Conn. The plain end of input, which says nothing to people,
+// gets words.
+func read(ctx context.Context, c Conn) (Incoming, error) {
+	in, err := c.Read(ctx)
+	if err == io.EOF { // not one that is wrapped in words of the plugin's own
+		err = hungUp{}
+	}
+	return in, err
+}
+
+// hungUp is the end of input where a message should begin.
+type hungUp struct{}
+
+// Error says what it means.
+func (hungUp) Error() string { return "the server closed the connection" }
+
+// Unwrap returns io.EOF.
+func (hungUp) Unwrap() error { return io.EOF }
 
 // Incoming is what a Conn reads.
 type Incoming struct {

@@ -34,7 +34,7 @@ func (s *session) converse() error {
 	sub.listen()
 	defer sub.stop()
 	for {
-		in, err := h.conn.Read(s.ctx)
+		in, err := read(s.ctx, h.conn)
 		if err != nil {
 			return err
 		}

@@ -217,14 +217,14 @@ func (h *handshake) exchange(id json.RawMessage, method string, params json.RawM
 	if err := h.write(&ask); err != nil {
 		if failed, ok := errors.AsType[*WriteError](err); ok && failed.Reason == transportpb.TransportError_REASON_CONNECTION {
 			// Read knows better why there is nobody to write to.
-			if _, why := h.conn.Read(h.s.ctx); why != nil {
+			if _, why := read(h.s.ctx, h.conn); why != nil {
 				return nil, why
 			}
 		}
 		return nil, err
 	}
 	for {
-		in, err := h.conn.Read(h.s.ctx)
+		in, err := read(h.s.ctx, h.conn)
 		in.clean()
 		switch {
 		case err != nil:

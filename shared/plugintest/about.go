@@ -26,7 +26,7 @@ func describe(t *testing.T, s Suite) {
 			continue
 		}
 		if a.Doc == "" {
-			t.Errorf("attribute %q has no doc", a.Name)
+			t.Errorf("attribute %q has no doc: people see it in hermes-host plugins (in Go, the tag doc:\"…\")", a.Name)
 		}
 		if len(a.Default) > 0 {
 			if _, err := ctyjson.Unmarshal(a.Default, typ); err != nil {

@@ -37,7 +37,16 @@ func crash(t *testing.T, s Suite) {
 	p, session := s.open(t)
 	_, slow := session.GoTool("sleep", `{"ms":60000}`)
 	began := time.Now()
-	session.GoTool("crash", `{}`)
+	_, crashed := session.GoTool("crash", `{}`)
+	select {
+	case r := <-crashed:
+		if r.GetTransportError() == nil {
+			t.Fatalf("the server was to die, and has answered: %v", r)
+		}
+	case <-session.Ended():
+	case <-time.After(patience):
+		t.Fatal("the server was to die, and its session lives; what Peer.Crash does must end it (or set Suite.NoCrash)")
+	}
 	end := session.AwaitEnd()
 	if end.GetMessage() == "" || !end.GetRetryable() {
 		t.Errorf("got %v", end)

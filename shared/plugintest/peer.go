@@ -11,6 +11,7 @@ import (
 	"strconv"
 	"strings"
 	"sync"
+	"sync/atomic"
 	"time"
 
 	"github.com/hermes-host/hermes-host/internal/rawjson"
@@ -52,10 +53,16 @@ const (
 //
 // A Peer may be used from several goroutines. The zero value works.
 type Peer struct {
-	Era   Era
-	Crash func() // the tool "crash"; nil: os.Exit(3)
+	Era Era
 
-	// Garbage makes the transport carry something that is no message.
+	// Crash is the tool "crash". It breaks the connections of the Peer's
+	// clients, as the death of a server does. Nil: ServeLines closes its streams
+	// in a process that starts plugins, as tests do; any other process exits with
+	// status 3.
+	Crash func()
+
+	// Garbage makes the transport carry something that is no message. Nil:
+	// ServeLines writes some.
 	Garbage func()
 
 	// SilentDiscover leaves server/discover unanswered, as some old servers
@@ -247,15 +254,23 @@ func (p *Peer) call(ctx context.Context, m jsonrpc.Message, send func([]byte)) (
 		}
 		return text("written"), nil, false
 	case "garbage":
-		if p.Garbage != nil {
-			p.Garbage()
+		if throw := p.Garbage; throw != nil {
+			throw()
+		} else if l := linesOf(ctx); l != nil {
+			l.garbage()
 		}
 		return text("thrown"), nil, false
 	case "crash":
-		if p.Crash == nil {
+		switch l := linesOf(ctx); {
+		case p.Crash != nil:
+			p.Crash()
+		case !drives.Load():
 			os.Exit(3)
+		case l != nil:
+			l.crash()
+		default:
+			return nil, jsonrpc.Errorf(jsonrpc.CodeInternalError, "Peer.Crash is nil, and the process of this Peer is that of the tests, so that it can't exit: set Crash to what breaks the connections of the Peer's clients, or Suite.NoCrash"), false
 		}
-		p.Crash()
 		return nil, nil, true
 	case "pid":
 		return text(strconv.Itoa(os.Getpid())), nil, false
@@ -304,18 +319,10 @@ func (p *Peer) ask(ctx context.Context, send func([]byte), method, params string
 }
 
 // ServeLines speaks MCP's stdio framing until r ends. Requests run at the same
-// time.
+// time. It may be called for several connections.
 func (p *Peer) ServeLines(r io.Reader, w io.Writer) error {
-	var mu sync.Mutex
-	line := func(text []byte) {
-		mu.Lock()
-		defer mu.Unlock()
-		_, _ = w.Write(append(slices.Clip(text), '\n')) // a client that is gone ends r too
-	}
-	if p.Garbage == nil {
-		p.Garbage = func() { line([]byte("listening on port 3000 {")); line(nil); line([]byte(`{"level":"info"}`)) }
-	}
-	ctx, cancel := context.WithCancel(context.Background())
+	l := &lines{r: r, w: w}
+	ctx, cancel := context.WithCancel(context.WithValue(context.Background(), linesKey{}, l))
 	var requests sync.WaitGroup
 	defer requests.Wait()
 	defer cancel()
@@ -324,16 +331,53 @@ func (p *Peer) ServeLines(r io.Reader, w io.Writer) error {
 		text, err := in.ReadBytes('\n')
 		if len(strings.TrimSpace(string(text))) > 0 {
 			if m, bad := jsonrpc.Parse(text); bad == nil && m.IsRequest() && m.Method != "initialize" {
-				requests.Go(func() { p.Handle(ctx, text, line) })
+				requests.Go(func() { p.Handle(ctx, text, l.send) })
 			} else {
-				p.Handle(ctx, text, line)
+				p.Handle(ctx, text, l.send)
 			}
 		}
-		if err == io.EOF {
+		if err == io.EOF || err != nil && l.crashed.Load() {
 			return nil
 		}
 		if err != nil {
 			return err
+		}
+	}
+}
+
+// lines is a connection of ServeLines.
+type lines struct {
+	r       io.Reader
+	mu      sync.Mutex // held during a write
+	w       io.Writer
+	crashed atomic.Bool
+}
+
+type linesKey struct{}
+
+func linesOf(ctx context.Context) *lines {
+	l, _ := ctx.Value(linesKey{}).(*lines)
+	return l
+}
+
+func (l *lines) send(text []byte) {
+	l.mu.Lock()
+	defer l.mu.Unlock()
+	_, _ = l.w.Write(append(slices.Clip(text), '\n')) // a client that is gone ends r too
+}
+
+func (l *lines) garbage() {
+	for _, text := range []string{"listening on port 3000 {", "", `{"level":"info"}`} {
+		l.send([]byte(text))
+	}
+}
+
+// crash closes both streams, as the system does with those of a process.
+func (l *lines) crash() {
+	l.crashed.Store(true)
+	for _, stream := range []any{l.w, l.r} {
+		if c, ok := stream.(io.Closer); ok {
+			_ = c.Close() // it may be the same as the other
 		}
 	}
 }

@@ -43,7 +43,8 @@ type Suite struct {
 	// leaves the test out.
 	Unreachable string
 
-	// NoCrash is set if the Peer's tool "crash" does not end the session.
+	// NoCrash leaves out the test that wants [Peer].Crash to end the session,
+	// for transports where a server's death can't be seen.
 	NoCrash bool
 
 	// NoOversize is set if the transport can't tell whose answer is too long.

@@ -9,6 +9,7 @@ import (
 	"strconv"
 	"strings"
 	"sync"
+	"sync/atomic"
 	"testing"
 	"time"
 
@@ -33,9 +34,13 @@ type Process struct {
 	client *plugin.Client
 }
 
+// drives is set once this process has started a plugin: it is that of the tests.
+var drives atomic.Bool
+
 // Start starts a plugin. It is ended with the test.
 func Start(t testing.TB, binary string, env ...string) *Process {
 	t.Helper()
+	drives.Store(true)
 	r := &run{name: binary, env: env, exited: make(chan struct{})}
 	dir, err := os.MkdirTemp("", "pt") // t.TempDir is too long for a socket
 	if err != nil {

@@ -198,6 +198,9 @@ func (s *Session) CloseSession() {
 // Break breaks the stream.
 func (s *Session) Break() { s.cancel() }
 
+// Ended returns a channel that is closed when the stream has ended.
+func (s *Session) Ended() <-chan struct{} { return s.ended }
+
 // AwaitEnd waits until the stream has ended and returns its SessionEnd, nil if
 // it broke without.
 func (s *Session) AwaitEnd() *transportpb.SessionEnd {
