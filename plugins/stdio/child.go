@@ -43,6 +43,9 @@ type child struct {
 func start(c config, s shared.Session, home *orphan.Home) (*child, error) {
 	file, end := c.resolve()
 	if end != nil {
+		if c.searched() {
+			s.Logger.Debug("no such command", "PATH", c.path())
+		}
 		return nil, end
 	}
 	p := &child{home: home, exited: make(chan struct{}), drained: make(chan struct{})}
@@ -140,13 +143,14 @@ func (p *child) drain(line func(string)) {
 }
 
 // status says how the process ended. It may be called after exited is closed.
+// The number of a signal is what people know: signal 9 is SIGKILL.
 func (p *child) status() string {
 	state := p.cmd.ProcessState
 	if state == nil {
 		return "the server's process ended in an unknown way"
 	}
 	if ws, ok := state.Sys().(syscall.WaitStatus); ok && ws.Signaled() {
-		return fmt.Sprintf("the server's process was killed by a signal (%v)", ws.Signal())
+		return fmt.Sprintf("the server's process was killed by signal %d (%v)", int(ws.Signal()), ws.Signal())
 	}
 	return fmt.Sprintf("the server's process exited with status %d", state.ExitCode())
 }

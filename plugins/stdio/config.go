@@ -79,7 +79,7 @@ func (c config) resolve() (string, *shared.EndError) {
 			return "", shared.ConfigError(fmt.Sprintf("can't start in %q, which is no directory", c.Cwd), shared.Attr("cwd"))
 		}
 	}
-	if strings.ContainsRune(c.Command, '/') || strings.ContainsRune(c.Command, filepath.Separator) {
+	if !c.searched() {
 		file := c.Command
 		if c.Cwd != "" && !filepath.IsAbs(file) {
 			file = filepath.Join(c.Cwd, file)
@@ -93,7 +93,7 @@ func (c config) resolve() (string, *shared.EndError) {
 		}
 		return "", shared.ConfigError(fmt.Sprintf("can't start %q: %v%s", file, bare(err), c.hint()), shared.Attr("command"))
 	}
-	path := cmp.Or(c.Env["PATH"], os.Getenv("PATH"))
+	path := c.path()
 	var unusable string
 	for _, dir := range filepath.SplitList(path) {
 		file := filepath.Join(cmp.Or(dir, "."), c.Command)
@@ -111,9 +111,17 @@ func (c config) resolve() (string, *shared.EndError) {
 	if unusable != "" {
 		return "", shared.ConfigError(fmt.Sprintf("can't start %q: %q is not executable", c.Command, unusable), shared.Attr("command"))
 	}
-	return "", shared.ConfigError(fmt.Sprintf("no such command: %q is in no directory of PATH (%s); give its full path, or set PATH in env%s",
-		c.Command, path, c.hint()), shared.Attr("command"))
+	return "", shared.ConfigError(fmt.Sprintf("no such command: %q is in no directory of PATH; give its full path, or set PATH in env%s",
+		c.Command, c.hint()), shared.Attr("command"))
 }
+
+// searched reports whether the program is looked up by its name.
+func (c config) searched() bool {
+	return !strings.ContainsRune(c.Command, '/') && !strings.ContainsRune(c.Command, filepath.Separator)
+}
+
+// path is where a program is looked up.
+func (c config) path() string { return cmp.Or(c.Env["PATH"], os.Getenv("PATH")) }
 
 // hint recognises a command line in the place of a command.
 func (c config) hint() string {

@@ -69,6 +69,9 @@ func TestNoSuchCommand(t *testing.T) {
 		if !strings.Contains(end.GetMessage(), c.says) {
 			t.Errorf("%s: %q does not say %q", c.block, end.GetMessage(), c.says)
 		}
+		if dirs := os.Getenv("PATH"); strings.Contains(end.GetMessage(), dirs) {
+			t.Errorf("%s: the message lists all directories of PATH: %q", c.block, end.GetMessage())
+		}
 		if len(end.GetPath()) == 0 || end.GetPath()[0].GetAttribute() != c.path {
 			t.Errorf("%s: path %v", c.block, end.GetPath())
 		}

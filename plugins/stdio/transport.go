@@ -14,6 +14,7 @@ import (
 
 	"github.com/hermes-host/hermes-host/internal/orphan"
 	"github.com/hermes-host/hermes-host/shared"
+	"github.com/hermes-host/hermes-host/shared/jsonrpc"
 	"github.com/hermes-host/hermes-host/shared/transportpb"
 )
 
@@ -25,6 +26,11 @@ const (
 	// orphanGrace is how long descendants that outlive the server have
 	// between SIGTERM and SIGKILL.
 	orphanGrace = 250 * time.Millisecond
+
+	// reap is how long a process whose stdin has broken may take to exit, so
+	// that the exit can be reported: the system closes a process's pipes
+	// before it tells of its end.
+	reap = 100 * time.Millisecond
 
 	// mute is how long a server that has closed its stdout may take to exit,
 	// so that the exit can be reported.
@@ -103,6 +109,25 @@ func (c *conn) Read(ctx context.Context) (shared.Incoming, error) {
 		Message:   c.proc.status() + c.proc.tail.String(),
 		Retryable: true,
 	}
+}
+
+// Write writes a message. If that fails since the process has ended, the error
+// says how it did.
+func (c *conn) Write(ctx context.Context, m *jsonrpc.Message) error {
+	err := c.LineConn.Write(ctx, m)
+	failed, ok := errors.AsType[*shared.WriteError](err)
+	if !ok || failed.Reason != transportpb.TransportError_REASON_CONNECTION {
+		return err
+	}
+	timer := time.NewTimer(reap)
+	defer timer.Stop()
+	select {
+	case <-c.proc.exited:
+		failed.Message = c.proc.status()
+	case <-timer.C:
+	case <-ctx.Done():
+	}
+	return failed
 }
 
 // Close ends the process: end of input, then SIGTERM, then SIGKILL, the last

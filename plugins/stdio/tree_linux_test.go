@@ -1,6 +1,8 @@
 package main
 
 import (
+	"encoding/json"
+	"errors"
 	"fmt"
 	"os"
 	"strconv"
@@ -9,7 +11,11 @@ import (
 	"testing"
 	"time"
 
+	"github.com/hashicorp/go-hclog"
+
 	"github.com/hermes-host/hermes-host/internal/rawjson"
+	"github.com/hermes-host/hermes-host/shared"
+	"github.com/hermes-host/hermes-host/shared/jsonrpc"
 	"github.com/hermes-host/hermes-host/shared/plugintest"
 	"github.com/hermes-host/hermes-host/shared/transportpb"
 )
@@ -149,7 +155,33 @@ func TestKilledWhileIdle(t *testing.T) {
 		t.Fatal(err)
 	}
 	end := s.AwaitEnd()
-	if took := time.Since(began); !end.GetRetryable() || !strings.Contains(end.GetMessage(), "killed by a signal") || took > 5*time.Second {
+	if took := time.Since(began); !end.GetRetryable() || !strings.Contains(end.GetMessage(), "killed by signal 9") || took > 5*time.Second {
 		t.Errorf("after %v: %v", took, end)
+	}
+}
+
+// A call to a process that was just killed says how that ended, though the
+// session has not ended yet: a grandchild may hold the pipes.
+func TestWriteToTheKilled(t *testing.T) {
+	p := &starter{}
+	c, err := p.dial(t.Context(), shared.Session{Logger: hclog.NewNullLogger()}, config{
+		Command: os.Args[0], Env: map[string]string{envServer: "good"},
+	})
+	if err != nil {
+		t.Fatal(err)
+	}
+	defer c.Close(t.Context())
+	proc := c.(*conn).proc
+	if err := proc.cmd.Process.Kill(); err != nil {
+		t.Fatal(err)
+	}
+	<-proc.exited
+	m := jsonrpc.Message{ID: json.RawMessage("1"), Method: "ping"}
+	for range 2 { // the second is refused for the failure of the first
+		err = c.Write(t.Context(), &m)
+		failed, ok := errors.AsType[*shared.WriteError](err)
+		if !ok || failed.Message != "the server's process was killed by signal 9 (killed)" || failed.Delivered != transportpb.TransportError_DELIVERED_NO {
+			t.Errorf("got %#v", err)
+		}
 	}
 }
