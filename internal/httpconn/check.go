@@ -19,10 +19,16 @@ import (
 // attributes url, headers, ca_file, client_cert_file, client_key_file,
 // connect_timeout and keep_alive. It shows no header's value and connects to
 // nothing.
+//
+// A file that can't be used is a warning, be it absent or malformed: it is mended
+// where the file is, and not in the settings. Until then [New] fails.
 func (s Settings) Check() []shared.Diagnostic {
 	var found []shared.Diagnostic
 	report := func(summary, detail string, path ...*transportpb.PathStep) {
 		found = append(found, shared.Diagnostic{Summary: summary, Detail: detail, Path: path})
+	}
+	warn := func(summary, detail, attribute string) {
+		found = append(found, shared.Diagnostic{Warning: true, Summary: summary, Detail: detail, Path: shared.Path(shared.Attr(attribute))})
 	}
 	if detail := checkURL(s.URL); detail != "" {
 		report("Invalid URL", detail, shared.Attr("url"))
@@ -45,7 +51,7 @@ func (s Settings) Check() []shared.Diagnostic {
 	}
 	if s.CAFile != "" {
 		if _, err := loadCA(s.CAFile); err != nil {
-			report("Unusable CA file", fmt.Sprintf("Reading the certificates of the authorities: %v.", err), shared.Attr("ca_file"))
+			warn("Unusable CA file", fmt.Sprintf("Reading the certificates of the authorities: %v.", err), "ca_file")
 		}
 	}
 	switch {
@@ -55,7 +61,7 @@ func (s Settings) Check() []shared.Diagnostic {
 		report("Missing client certificate", "A private key needs its certificate: set client_cert_file too. It may name the same file.", shared.Attr("client_key_file"))
 	case s.ClientCertFile != "":
 		if _, err := tls.LoadX509KeyPair(s.ClientCertFile, s.ClientKeyFile); err != nil {
-			report("Unusable client certificate", fmt.Sprintf("Reading client certificate and key: %v.", err), shared.Attr("client_cert_file"))
+			warn("Unusable client certificate", fmt.Sprintf("Reading client certificate and key: %v.", err), "client_cert_file")
 		}
 	}
 	for _, d := range []struct {

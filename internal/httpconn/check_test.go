@@ -75,6 +75,9 @@ func TestCheck(t *testing.T) {
 				t.Fatalf("%d diagnostics: %+v", len(found), found)
 			}
 			d := found[0]
+			if file := strings.HasPrefix(d.Summary, "Unusable"); d.Warning != file {
+				t.Errorf("warning %v: %s", d.Warning, d.Summary)
+			}
 			if show(d.Path) != test.path || !strings.Contains(d.Detail, test.text) || d.Summary == "" {
 				t.Errorf("at %s: %s", show(d.Path), d.Detail)
 			}

@@ -24,6 +24,7 @@ import (
 	"time"
 
 	"github.com/hermes-host/hermes-host/internal/version"
+	"github.com/hermes-host/hermes-host/shared"
 )
 
 // Settings is the part of a server's configuration that concerns HTTP.
@@ -73,12 +74,12 @@ type Client struct {
 	idleLimit atomic.Int64
 }
 
-// New returns a client. The settings must have passed [Settings.Check]; what
-// has changed since (a file is gone) gives an error.
+// New returns a client. The settings must have passed [Settings.Check] but for
+// warnings. The error is a [*shared.EndError]: a file can't be used.
 func New(s Settings) (*Client, error) {
 	u, err := url.Parse(s.URL)
 	if err != nil {
-		return nil, errors.New("the url is not valid")
+		return nil, shared.ConfigError("the url is not valid", shared.Attr("url"))
 	}
 	tlsConfig, err := s.tls()
 	if err != nil {

@@ -119,7 +119,6 @@ func TestAcceptance(t *testing.T) {
 				Invalid: map[string]string{
 					"url":              `{"url":"example.com/mcp"}`,
 					"headers":          `{"url":"https://example.com","headers":{"Authorization":"Bearer "}}`,
-					"ca_file":          `{"url":"https://example.com","ca_file":"/no/such/file"}`,
 					"client_cert_file": `{"url":"https://example.com","client_cert_file":"/no/such/file"}`,
 				},
 				Unreachable: block("http://127.0.0.1:1"),

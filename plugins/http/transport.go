@@ -65,7 +65,7 @@ var (
 func dial(ctx context.Context, s shared.Session, c config) (shared.Conn, error) {
 	client, err := httpconn.New(c.settings())
 	if err != nil {
-		return nil, shared.ConfigError(err.Error())
+		return nil, err
 	}
 	if s.Remembered() == older {
 		if conn, err := dialOlder(ctx, s, client); conn != nil || err != nil {

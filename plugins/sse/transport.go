@@ -12,7 +12,7 @@ import (
 func dial(ctx context.Context, s shared.Session, c config) (shared.Conn, error) {
 	client, err := httpconn.New(c.settings())
 	if err != nil {
-		return nil, shared.ConfigError(err.Error())
+		return nil, err
 	}
 	conn, err := sseconn.Open(ctx, client, sseconn.Settings{Limit: s.MaxMessageBytes, Log: s.Logger})
 	if err != nil {
