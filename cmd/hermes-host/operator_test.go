@@ -323,8 +323,45 @@ func TestTable(t *testing.T) {
 			t.Errorf("a line of %d columns on a terminal of 90", n)
 		}
 	}
+	const reasonOfG = `config.hcl:15:23: no such command: "npxx" is in no directory of PATH; give its full path, or set PATH in env`
+	servers = []admin.Server{
+		{Name: "f", Transport: "stdio", State: "ready", Left: 5, Breaker: admin.Breaker{State: "closed"}, Catalog: admin.Catalog{Live: true, Tools: 12},
+			Reason: "session initialised and listed", LastError: long, LastErrorAt: &past, Advice: "matches nothing: deny \"x\""},
+		{Name: "gggggggggg", Transport: "stdio", State: "parked", Breaker: admin.Breaker{State: "open", RetryAfter: 58}, Catalog: admin.Catalog{Tools: 3}, Reason: reasonOfG},
+		servers[3], servers[4],
+	}
+	for i := range servers {
+		servers[i].Since = past
+	}
+	for width, want := range map[int][]string{
+		// On a terminal of the usual width the counts are there, and the reasons below.
+		80: {
+			"SERVER TRANSPORT STATE SINCE BREAKER SESSIONS CALLS TOOLS", "f stdio ready 1s closed 0/0 0/0/0 12", "advice: matches nothing: deny \"x\"",
+			"gggggggggg stdio parked 1s open 58s 0/0 0/0/0 0 (3 known)", reasonOfG,
+			"d - connecting", "waiting for attempt 2; next attempt in 1h30m; 4 attempts left",
+			"e - parked", "died; last error 1s ago: long long", "long …",
+		},
+		140: {"LEFT NEXT BREAKER SESSIONS CALLS TOOLS WHY", "12 session initialised and listed; last error", "…", "0 (3 known)", reasonOfG, "waiting for attempt 2"},
+		30:  {"SERVER STATE", "config.hcl:15:23"},
+	} {
+		var b strings.Builder
+		(&statusView{width: width}).table(&b, servers)
+		text := strings.Join(strings.Fields(b.String()), " ")
+		for _, part := range want {
+			_, rest, found := strings.Cut(text, part)
+			if !found {
+				t.Fatalf("at %d columns there is no %q, or not in its place:\n%s", width, part, b.String())
+			}
+			text = rest
+		}
+		for _, line := range strings.Split(b.String(), "\n") {
+			if n := len([]rune(line)); n > width {
+				t.Errorf("a line of %d columns on a terminal of %d: %s", n, width, line)
+			}
+		}
+	}
 	var b strings.Builder
-	(&statusView{}).detail(&b, servers[0])
+	(&statusView{}).detail(&b, servers[1])
 	if text := b.String(); strings.Contains(text, "before it parks") {
 		t.Errorf("attempts are left to a server that makes none:\n%s", text)
 	}

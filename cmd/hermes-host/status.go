@@ -26,7 +26,9 @@ func statusCommand() *cobra.Command {
 		Long: `Shows the servers of a running host: the state of each, since when and why, the
 attempts left before it parks, when the next attempt is, its circuit breaker,
 sessions (up now / so far), calls (total / failed / in flight), tools, the latest
-error, and what should be changed in its configuration. With a name it shows all
+error, and what should be changed in its configuration. On a terminal the reasons
+of servers that are not ready follow below them if they don't fit, and narrow ones
+leave columns out. With a name it shows all
 that is known of one server, such as entries that are not served and why.
 
 With -w it stays and shows every change; with -w -o json as one object a line.`,

@@ -4,73 +4,196 @@ import (
 	"cmp"
 	"fmt"
 	"math"
+	"slices"
 	"strings"
 	"time"
+
+	wordwrap "github.com/mitchellh/go-wordwrap"
 
 	"github.com/hermes-host/hermes-host/host/admin"
 )
 
-// This file writes the table of status: a line per server.
+// This file writes the table of status: a line per server, and on a terminal that
+// is too narrow for the reasons the reason below the server that needs one.
 
 // paints are the colours of states.
 var paints = map[string]string{"ready": "32", "connecting": "33", "reconnecting": "33", "parked": "31", "disabled": "2", "stopped": "2"}
 
-// table writes one line per server. What does not fit a terminal is cut at the
-// right.
-func (v *statusView) table(b *strings.Builder, servers []admin.Server) {
-	rows := [][]string{{"SERVER", "TRANSPORT", "STATE", "SINCE", "LEFT", "NEXT", "BREAKER", "SESSIONS", "CALLS", "TOOLS", "WHY"}}
-	for _, s := range servers {
-		next := "-"
-		if s.NextAttempt != nil {
-			next = ahead("", time.Until(*s.NextAttempt))
-		}
-		left := "-"
+// A column is one of the table but the last, which says why.
+type column struct {
+	name string
+	cell func(admin.Server) string
+}
+
+const (
+	columnState = "STATE"
+	columnLeft  = "LEFT"
+	columnNext  = "NEXT"
+)
+
+var columns = []column{
+	{"SERVER", func(s admin.Server) string { return s.Name }},
+	{"TRANSPORT", func(s admin.Server) string { return cmp.Or(s.Transport, "-") }},
+	{columnState, func(s admin.Server) string { return s.State }},
+	{"SINCE", func(s admin.Server) string { return span(time.Since(s.Since)) }},
+	{columnLeft, func(s admin.Server) string {
 		if retried(s) {
-			left = fmt.Sprint(s.Left)
+			return fmt.Sprint(s.Left)
 		}
-		tools := fmt.Sprint(s.Catalog.Tools)
+		return "-"
+	}},
+	{columnNext, func(s admin.Server) string {
+		if s.NextAttempt != nil {
+			return ahead("", time.Until(*s.NextAttempt))
+		}
+		return "-"
+	}},
+	{"BREAKER", func(s admin.Server) string { return breakerText(s.Breaker) }},
+	{"SESSIONS", func(s admin.Server) string { return fmt.Sprintf("%d/%d", s.Sessions, s.Starts) }},
+	{"CALLS", func(s admin.Server) string {
+		return fmt.Sprintf("%d/%d/%d", s.Calls.Total, s.Calls.Failed, s.Calls.InFlight)
+	}},
+	{"TOOLS", func(s admin.Server) string {
 		if !s.Catalog.Live && s.Catalog.Tools > 0 {
-			tools = fmt.Sprintf("0 (%d known)", s.Catalog.Tools)
+			return fmt.Sprintf("0 (%d known)", s.Catalog.Tools)
 		}
-		why := plain(reason(s))
-		if s.LastError != "" && s.LastErrorAt != nil && s.LastError != s.Reason {
-			last := plain(s.LastError)
-			if v.width > 0 {
-				last = cut(last, 80)
-			}
-			why += fmt.Sprintf("; last error %s ago: %s", span(time.Since(*s.LastErrorAt)), last)
+		return fmt.Sprint(s.Catalog.Tools)
+	}},
+}
+
+// dispensable are the columns that a narrow terminal goes without, the first
+// goes first. What LEFT and NEXT say is then said below.
+var dispensable = []string{columnNext, columnLeft, "TRANSPORT", "BREAKER", "SESSIONS"}
+
+const (
+	gap       = 2  // columns of a terminal between those of the table
+	leastWhy  = 20 // a column of reasons that is narrower tells nothing
+	noteLines = 4  // of what is said below a server
+	indent    = "    "
+)
+
+// table writes one line per server, and what is to say of it. Without a terminal
+// that is one line, whatever its length. On a terminal the reason of a server
+// that is ready is cut to fit; that of another, and advice, are on lines below if
+// they don't fit.
+func (v *statusView) table(b *strings.Builder, servers []admin.Server) {
+	used, rows, widths := v.layout(servers)
+	room := math.MaxInt
+	if v.width > 0 {
+		room = v.width
+		for _, w := range widths {
+			room -= w + gap
 		}
-		if s.Advice != "" {
-			why += "; advice: " + plain(s.Advice)
-		}
-		rows = append(rows, []string{
-			s.Name, cmp.Or(s.Transport, "-"), s.State, span(time.Since(s.Since)), left, next, breakerText(s.Breaker),
-			fmt.Sprintf("%d/%d", s.Sessions, s.Starts), fmt.Sprintf("%d/%d/%d", s.Calls.Total, s.Calls.Failed, s.Calls.InFlight),
-			tools, why,
-		})
 	}
-	widths := make([]int, len(rows[0]))
-	for _, row := range rows {
-		for i, cell := range row {
-			widths[i] = max(widths[i], len([]rune(cell)))
-		}
+	shown := func(name string) bool {
+		return slices.ContainsFunc(used, func(c column) bool { return c.name == name })
 	}
 	for n, row := range rows {
-		room := cmp.Or(v.width, math.MaxInt)
+		last, notes := "WHY", []string(nil)
+		if n > 0 {
+			last, notes = v.why(servers[n-1], room, shown)
+		}
+		var line strings.Builder
+		left := cmp.Or(v.width, math.MaxInt)
 		for i, cell := range row {
-			last := i == len(row)-1
 			text := cell
-			if !last {
-				text += strings.Repeat(" ", widths[i]-len([]rune(cell))+2)
+			if i < len(row)-1 || room >= leastWhy {
+				text += strings.Repeat(" ", widths[i]-len([]rune(cell))+gap)
 			}
-			text = cut(text, room)
-			room -= len([]rune(text))
-			if n > 0 && i == 2 {
+			text = cut(text, left)
+			left -= len([]rune(text))
+			if n > 0 && used[i].name == columnState {
 				text = v.paint(paints[cell], text)
 			}
-			b.WriteString(text)
+			line.WriteString(text)
 		}
-		b.WriteByte('\n')
+		if room >= leastWhy {
+			line.WriteString(cut(last, room))
+		}
+		b.WriteString(line.String() + "\n")
+		for _, note := range notes {
+			v.note(b, note)
+		}
+	}
+}
+
+// layout chooses the columns, and returns their cells, the heads first, with
+// their widths.
+func (v *statusView) layout(servers []admin.Server) (used []column, rows [][]string, widths []int) {
+	used = slices.Clone(columns)
+	for _, next := range append(slices.Clone(dispensable), "") {
+		rows, widths = [][]string{nil}, make([]int, len(used))
+		total := 0
+		for i, c := range used {
+			rows[0] = append(rows[0], c.name)
+			widths[i] = len(c.name)
+		}
+		for _, s := range servers {
+			row := make([]string, len(used))
+			for i, c := range used {
+				row[i] = c.cell(s)
+				widths[i] = max(widths[i], len([]rune(row[i])))
+			}
+			rows = append(rows, row)
+		}
+		for _, w := range widths {
+			total += w + gap
+		}
+		if v.width == 0 || total-gap <= v.width || next == "" {
+			break
+		}
+		used = slices.DeleteFunc(used, func(c column) bool { return c.name == next })
+	}
+	return used, rows, widths
+}
+
+// why says why a server is as it is: in the last column, which has that much
+// room, and below it.
+func (v *statusView) why(s admin.Server, room int, shown func(column string) bool) (last string, below []string) {
+	why := plain(reason(s))
+	if s.LastError != "" && s.LastErrorAt != nil && s.LastError != s.Reason {
+		why += fmt.Sprintf("; last error %s ago: %s", span(time.Since(*s.LastErrorAt)), plain(s.LastError))
+	}
+	advice := ""
+	if s.Advice != "" {
+		advice = "advice: " + plain(s.Advice)
+	}
+	if v.width == 0 {
+		if advice != "" {
+			why += "; " + advice
+		}
+		return why, nil
+	}
+	fits := room >= leastWhy && len([]rune(why)) <= room
+	switch {
+	case s.State == "ready", s.State == "disabled":
+		last = why
+	case fits && shown(columnLeft) && shown(columnNext):
+		last = why
+	default:
+		if !shown(columnNext) && s.NextAttempt != nil {
+			why += "; next attempt " + ahead("in ", time.Until(*s.NextAttempt))
+		}
+		if !shown(columnLeft) && retried(s) {
+			why += fmt.Sprintf("; %d attempts left", s.Left)
+		}
+		below = append(below, why)
+	}
+	if advice != "" {
+		below = append(below, advice)
+	}
+	return last, below
+}
+
+// note writes a text on lines of its own, of which there are few.
+func (v *statusView) note(b *strings.Builder, text string) {
+	width := max(v.width-len(indent), leastWhy)
+	lines := strings.Split(wordwrap.WrapString(text, uint(width)), "\n")
+	if len(lines) > noteLines {
+		lines = append(lines[:noteLines-1], cut(strings.Join(lines[noteLines-1:], " "), width))
+	}
+	for _, line := range lines {
+		b.WriteString(indent + line + "\n")
 	}
 }
 
