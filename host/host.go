@@ -206,9 +206,23 @@ type ConfigError struct{ Diagnostics config.Diagnostics }
 // Error returns all diagnostics, with the lines that they speak of.
 func (e *ConfigError) Error() string { return e.Diagnostics.String() }
 
+// A ListenError says that the address for clients can't be had.
+type ListenError struct {
+	Address string
+	Err     error
+}
+
+// Error says what to do.
+func (e *ListenError) Error() string {
+	return fmt.Sprintf("listening for clients: %v; stop what uses the address, or set another one in the listen block", e.Err)
+}
+
+// Unwrap returns what the system said.
+func (e *ListenError) Unwrap() error { return e.Err }
+
 // Run serves clients over HTTP until ctx ends, and then stops everything in
 // order. It returns nil then; before that, an error that kept it from starting
-// (a [*ConfigError], a port in use) or ended it.
+// (a [*ConfigError], a [*ListenError]) or ended it.
 func (h *Host) Run(ctx context.Context) error {
 	defer h.Close()
 	addr := h.settings.Listen
@@ -217,7 +231,7 @@ func (h *Host) Run(ctx context.Context) error {
 	}
 	l, err := net.Listen("tcp", addr)
 	if err != nil {
-		return fmt.Errorf("listening for clients: %w; stop what uses the address, or set another one in the listen block", err)
+		return &ListenError{addr, err}
 	}
 	defer l.Close()
 	if exposed(l) && h.file.Listen().Token == "" {

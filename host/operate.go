@@ -147,6 +147,7 @@ func (m *member) status(c catalog.Status) admin.Server {
 		if q.By != "" {
 			reason = "server " + q.By + " comes first with it"
 		}
+		reason += "; it is served at /mcp/" + m.name
 		s.Catalog.Shadowed = append(s.Catalog.Shadowed, admin.Problem{List: q.List, Name: q.Name, Reason: reason})
 	}
 	for _, r := range c.Renamed {

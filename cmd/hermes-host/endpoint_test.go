@@ -32,7 +32,7 @@ func offering(t *testing.T, token string) *httptest.Server {
 		case token != "" && r.Header.Get("Authorization") != "Bearer "+token:
 			refuse(w, http.StatusUnauthorized, "no")
 		case r.URL.Path != "/mcp":
-			refuse(w, http.StatusNotFound, "no server named \"x\" is configured")
+			refuse(w, http.StatusNotFound, "no server or endpoint named \"x\" is configured")
 		default:
 			front.ServeHTTP(w, r)
 		}
@@ -102,7 +102,7 @@ func TestRefusedClients(t *testing.T) {
 	for _, tt := range []struct{ args, want string }{
 		{"tools --url " + at + "/mcp", "the host at " + at + "/mcp wants a token: --token or $HERMES_TOKEN"},
 		{"tools --token false --url " + at + "/mcp", "the host at " + at + "/mcp refuses the token: it is wrong"},
-		{"tools --token a-secret-of-the-test --url " + at + "/mcp/x", `no server named "x" is configured`},
+		{"tools --token a-secret-of-the-test --url " + at + "/mcp/x", `no server or endpoint named "x" is configured`},
 	} {
 		if out := command(t, exitError, strings.Fields(tt.args)...); out != "hermes-host: "+tt.want+"\n" {
 			t.Errorf("%s: %q", tt.args, out)

@@ -5,6 +5,7 @@ import (
 	"context"
 	"fmt"
 	"io"
+	"net"
 	"os"
 	"path/filepath"
 	"slices"
@@ -265,6 +266,39 @@ func TestNoHost(t *testing.T) {
 		code := execute(t.Context(), strings.Fields(args), strings.NewReader(""), &out, &out)
 		if code != exitUnreachable || !strings.Contains(out.String(), `no host is running; start one with "hermes-host run"`) {
 			t.Errorf("%s: exit code %d, %q", args, code, out.String())
+		}
+	}
+}
+
+// TestAddressInUse: who can't listen hears of --listen, and of the host that is in
+// its way.
+func TestAddressInUse(t *testing.T) {
+	l, err := net.Listen("tcp", "127.0.0.1:0")
+	if err != nil {
+		t.Fatal(err)
+	}
+	defer l.Close()
+	at := l.Addr().String()
+	for running, want := range map[string]string{
+		"127.0.0.1:1": "; stop what uses the address, or take another one with --listen or ",
+		at:            ": a hermes-host has it (process 42, with ",
+	} {
+		path := operateAt(t, "http://"+running+"/mcp", "# nothing\n")
+		var out strings.Builder
+		code := execute(t.Context(), []string{"run", "-c", path, "--listen", at}, strings.NewReader(""), &out, &out)
+		if code != exitError || !strings.Contains(out.String(), want) || !strings.Contains(out.String(), "--listen") {
+			t.Errorf("exit code %d: %s", code, out.String())
+		}
+	}
+	for _, c := range []struct {
+		a, b string
+		want bool
+	}{
+		{"127.0.0.1:1", "127.0.0.1:1", true}, {"127.0.0.1:1", "127.0.0.1:2", false}, {"127.0.0.1:1", "10.0.0.1:1", false},
+		{"127.0.0.1:1", "localhost:1", true}, {"[::]:1", "10.0.0.1:1", true}, {":1", "10.0.0.1:1", true}, {"", "", false},
+	} {
+		if got := overlap(c.a, c.b); got != c.want {
+			t.Errorf("%s and %s overlap: %v", c.a, c.b, got)
 		}
 	}
 }

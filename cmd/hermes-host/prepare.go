@@ -7,6 +7,7 @@ import (
 	"fmt"
 	"io"
 	"net"
+	"net/url"
 	"path/filepath"
 	"strings"
 	"time"
@@ -14,6 +15,7 @@ import (
 	"github.com/spf13/cobra"
 
 	"github.com/hermes-host/hermes-host/host"
+	"github.com/hermes-host/hermes-host/host/admin"
 	"github.com/hermes-host/hermes-host/host/config"
 	"github.com/hermes-host/hermes-host/internal/version"
 )
@@ -131,7 +133,32 @@ func (s *source) serve(cmd *cobra.Command, logs logFlags, own, watch bool, liste
 	if wrong, ok := errors.AsType[*host.ConfigError](err); ok {
 		return report(cmd.ErrOrStderr(), wrong.Diagnostics, true)
 	}
+	if taken, ok := errors.AsType[*host.ListenError](err); ok {
+		return elsewhere(cmd.Context(), taken)
+	}
 	return err
+}
+
+// elsewhere says what to do about an address that can't be had, and which host has
+// it, if one of this user does.
+func elsewhere(ctx context.Context, taken *host.ListenError) error {
+	for _, one := range admin.Running(ctx) {
+		if u, err := url.Parse(one.URL); err == nil && overlap(u.Host, taken.Address) {
+			return fmt.Errorf("listening for clients: %w: a hermes-host has it (process %d, with %s); take another address with --listen or in the configuration's listen block", taken.Err, one.PID, one.Config)
+		}
+	}
+	return fmt.Errorf("listening for clients: %w; stop what uses the address, or take another one with --listen or in the configuration's listen block", taken.Err)
+}
+
+// overlap reports whether who listens at one address is in the way of another.
+func overlap(a, b string) bool {
+	hostA, portA, errA := net.SplitHostPort(a)
+	hostB, portB, errB := net.SplitHostPort(b)
+	everywhere := func(host string) bool {
+		ip := net.ParseIP(host)
+		return host == "" || host == "localhost" || ip != nil && ip.IsUnspecified()
+	}
+	return errA == nil && errB == nil && portA == portB && (hostA == hostB || everywhere(hostA) || everywhere(hostB))
 }
 
 // checkListen refuses what is no address.

@@ -18,7 +18,7 @@ const (
 	exitOK          = 0
 	exitError       = 1 // the configuration or something at run time is wrong
 	exitUsage       = 2 // the command line is wrong
-	exitToolError   = 3 // call: the tool answered, with an error
+	exitToolError   = 3 // call: the tool answered with an error, or the host did in the server's place
 	exitUnreachable = 4 // tools, call, status and the like: no host answers
 )
 
@@ -33,7 +33,7 @@ Exit codes:
   0    success
   1    the configuration is wrong, or something failed at run time
   2    the command line is wrong
-  3    call: the tool answered with an error
+  3    call: the tool answered with an error, or the host did in the server's place
   4    tools, call, status and the like: no host answers
   130  ended at once by a second interrupt; 143 by a second SIGTERM
 

@@ -28,8 +28,8 @@ attempts left before it parks, when the next attempt is, its circuit breaker,
 sessions (up now / so far), calls (total / failed / in flight), tools, the latest
 error, and what should be changed in its configuration. On a terminal the reasons
 of servers that are not ready follow below them if they don't fit, and narrow ones
-leave columns out. With a name it shows all
-that is known of one server, such as entries that are not served and why.
+leave columns out. With a name it shows all that is known of one server, such as
+entries that are not served, or not at /mcp, and why.
 
 With -w it stays and shows every change; with -w -o json as one object a line.`,
 		Example: `  hermes-host status
@@ -266,7 +266,7 @@ func (v *statusView) detail(b *strings.Builder, s admin.Server) {
 		line("left out", "%s %q: %s", p.List, p.Name, p.Reason)
 	}
 	for _, p := range c.Shadowed {
-		line("not served", "%s %q: %s", p.List, p.Name, p.Reason)
+		line("not at /mcp", "%s %q: %s", p.List, p.Name, p.Reason)
 	}
 	for _, r := range c.Renamed {
 		line("renamed", "%s %q is %q", r.List, r.Name, r.Outer)

@@ -43,18 +43,25 @@ func NewClient(path string) *Client {
 
 // Info asks which host this is.
 func (c *Client) Info(ctx context.Context) (info Info, err error) {
-	return info, c.ask(ctx, http.MethodGet, "/v1/host", nil, &info)
+	err = c.ask(ctx, http.MethodGet, "/v1/host", nil, &info)
+	info.Socket = c.Path
+	return info, err
 }
 
 // Status asks for the state of everything.
 func (c *Client) Status(ctx context.Context) (s Status, err error) {
-	return s, c.ask(ctx, http.MethodGet, "/v1/status", nil, &s)
+	err = c.ask(ctx, http.MethodGet, "/v1/status", nil, &s)
+	s.Host.Socket = c.Path
+	return s, err
 }
 
 // Watch calls show with the status now and whenever it has changed, until ctx
 // ends, show returns an error, or the host ends, which is io.EOF.
 func (c *Client) Watch(ctx context.Context, show func(Status) error) error {
-	return follow(ctx, c, "/v1/status?watch=1", true, show)
+	return follow(ctx, c, "/v1/status?watch=1", true, func(s Status) error {
+		s.Host.Socket = c.Path
+		return show(s)
+	})
 }
 
 // A Query says which part of a feed is wanted.

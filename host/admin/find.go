@@ -18,14 +18,8 @@ import (
 
 // A NoHostError says that no host runs that could be asked.
 type NoHostError struct {
-	Config  string  // the configuration that was asked for; empty: any
-	Running []Found // hosts that run, with other configurations or several
-}
-
-// A Found is a host that runs, and the path of its socket.
-type Found struct {
-	Info
-	Socket string
+	Config  string // the configuration that was asked for; empty: any
+	Running []Info // hosts that run, with other configurations or several
 }
 
 // Error says what runs instead, and what to do. Hosts with one configuration
@@ -115,9 +109,9 @@ func (c *Client) lives(ctx context.Context) bool {
 }
 
 // Running returns all hosts of this user that run.
-func Running(ctx context.Context) []Found {
+func Running(ctx context.Context) []Info {
 	var mu sync.Mutex
-	var all []Found
+	var all []Info
 	var asking sync.WaitGroup
 	for _, dir := range dirs() {
 		paths, _ := filepath.Glob(filepath.Join(dir, "*"+socketSuffix))
@@ -127,14 +121,14 @@ func Running(ctx context.Context) []Found {
 				defer cancel()
 				if info, err := NewClient(path).Info(ctx); err == nil {
 					mu.Lock()
-					all = append(all, Found{info, path})
+					all = append(all, info)
 					mu.Unlock()
 				}
 			})
 		}
 	}
 	asking.Wait()
-	slices.SortFunc(all, func(a, b Found) int {
+	slices.SortFunc(all, func(a, b Info) int {
 		return cmp.Or(cmp.Compare(a.Config, b.Config), cmp.Compare(a.PID, b.PID), cmp.Compare(a.Socket, b.Socket))
 	})
 	return all

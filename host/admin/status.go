@@ -12,6 +12,7 @@ type Info struct {
 	Config  string    `json:"config"`        // path of the configuration, absolute
 	URL     string    `json:"url,omitempty"` // where MCP clients connect; empty: a host of one client
 	Started time.Time `json:"started"`
+	Socket  string    `json:"socket,omitempty"` // where it answers; a [Client] fills it in
 }
 
 // Status is a host at one moment.
@@ -148,14 +149,14 @@ type Catalog struct {
 	Filtered  int  `json:"filtered,omitempty"`
 
 	Quarantined []Problem `json:"quarantined,omitempty"` // clients would choke on them
-	Shadowed    []Problem `json:"shadowed,omitempty"`    // another server comes first with the same
+	Shadowed    []Problem `json:"shadowed,omitempty"`    // not at /mcp: another server comes first with the same
 	Renamed     []Renamed `json:"renamed,omitempty"`
 	Notes       []string  `json:"notes,omitempty"`
 
 	Unmatched []Unmatched `json:"unmatched,omitempty"` // by anything that the server lists
 }
 
-// A Problem is an entry that is not served.
+// A Problem is an entry that is not served, or not at /mcp.
 type Problem struct {
 	List   string `json:"list"` // tools, resources, resourceTemplates or prompts
 	Name   string `json:"name"`

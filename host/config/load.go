@@ -107,6 +107,9 @@ func Parse(text []byte, path string, opts Options) (*File, Diagnostics) {
 			return nil, problem("Program not known", "The running program's own path is not known: %s.", err)
 		}
 	}
+	if diags, ok := fromClient(text, path); ok {
+		return nil, diags
+	}
 	parsed, diags := parse(text, path)
 	src := &source{name: path, text: append([]byte(nil), text...), secrets: &secrets{}}
 	if parsed != nil {

@@ -150,7 +150,7 @@ func (g *Gateway) ServeHTTP(w http.ResponseWriter, r *http.Request) {
 	}
 	endpoint, ok := g.cfg.Endpoints(name)
 	if !ok {
-		writeError(w, http.StatusNotFound, nil, jsonrpc.Errorf(jsonrpc.CodeInvalidRequest, "no server named %q is configured; /mcp serves all of them", name))
+		writeError(w, http.StatusNotFound, nil, jsonrpc.Errorf(jsonrpc.CodeInvalidRequest, "no server or endpoint named %q is configured; /mcp serves all servers", name))
 		return
 	}
 	switch r.Method {

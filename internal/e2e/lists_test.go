@@ -84,7 +84,7 @@ func TestLists(t *testing.T) {
 		if len(rows) != len(realServers) {
 			t.Fatal("docs/compatibility.md is written only when all servers were there; see -peers")
 		}
-		if err := os.WriteFile(compatibility(), []byte(compatibilityIntro+strings.Join(rows, "")), 0o644); err != nil {
+		if err := os.WriteFile(compatibility(), []byte(compatibilityIntro+strings.Join(rows, "")+compatibilityEnd), 0o644); err != nil {
 			t.Fatal(err)
 		}
 	}
@@ -305,6 +305,11 @@ func (c *rawClient) list(ctx context.Context, method, member string) ([]json.Raw
 		params = fmt.Sprintf(`{"cursor":%s}`, page["nextCursor"])
 	}
 }
+
+const compatibilityEnd = "\n" +
+	"Clients: the command line of the Inspector 0.15 (`@modelcontextprotocol/inspector-cli`)\n" +
+	"puts `/mcp` in the place of the path of every URL that does not end in it. Given\n" +
+	"`/mcp/<server>` it shows what is at `/mcp`.\n"
 
 const compatibilityIntro = `# Compatibility
 
