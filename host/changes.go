@@ -24,16 +24,17 @@ type plan struct {
 	removed  []*member
 	added    []config.Server
 	replaced []config.Server
-	kept     []config.Server // their sessions stay
-	plugins  bool            // the plugin blocks are different
+	kept     map[*member]config.Server // their sessions stay, or go on coming up
+	dropped  []string                  // servers whose succession ends
+	waiting  []*succession             // that go on, as changes.Waiting has them
+	plugins  bool                      // the plugin blocks are different
+
+	endpoints []string // that are gone
 }
 
-// compare makes a plan. The caller holds h.reloading, so that no other reload
-// changes the members.
+// compare makes a plan. The caller holds h.mu.
 func (h *Host) compare(file *config.File, cfg *config.Config) *plan {
-	h.mu.RLock()
-	defer h.mu.RUnlock()
-	p := &plan{file: file, cfg: cfg}
+	p := &plan{file: file, cfg: cfg, kept: map[*member]config.Server{}}
 	c := &p.changes
 	kinds := otherPlugins(h.cfg.Plugins, cfg.Plugins)
 	p.plugins = len(kinds) > 0
@@ -51,21 +52,31 @@ func (h *Host) compare(file *config.File, cfg *config.Config) *plan {
 		}
 		stay[s.Name] = true
 		after = append(after, s.Name)
-		was := *m.server.Load()
-		settings := settingsOf(was, s)
-		if kinds[s.Transport.Kind] || kinds[was.Transport.Kind] {
-			settings = append(settings, "plugin "+s.Transport.Kind)
+		if n := h.pending[s.Name]; n != nil {
+			if settings := n.m.differs(s, cfg); listsOnly(settings) {
+				c.Waiting = append(c.Waiting, admin.Change{Server: s.Name, Settings: n.settings})
+				p.waiting = append(p.waiting, n)
+				if len(settings) > 0 {
+					c.Updated = append(c.Updated, admin.Change{Server: s.Name, Settings: settings})
+				}
+				p.kept[n.m] = s
+				continue
+			}
+			p.dropped = append(p.dropped, s.Name)
 		}
+		settings := m.differs(s, cfg)
 		switch change := (admin.Change{Server: s.Name, Settings: settings}); {
-		case len(settings) == 0:
-			p.kept = append(p.kept, s) // its place in the file may be another
-		case !slices.ContainsFunc(settings, func(name string) bool { return !listing[name] }):
-			c.Updated = append(c.Updated, change)
-			p.kept = append(p.kept, s)
-		default:
+		case !listsOnly(settings):
 			c.Replaced = append(c.Replaced, change)
 			p.replaced = append(p.replaced, s)
+			continue
+		case len(settings) > 0:
+			c.Updated = append(c.Updated, change)
 		}
+		if h.pending[s.Name] != nil {
+			c.Dropped = append(c.Dropped, s.Name)
+		}
+		p.kept[m] = s // its place in the file may be another
 	}
 	for _, s := range h.order {
 		if stay[s.Name] {
@@ -74,10 +85,18 @@ func (h *Host) compare(file *config.File, cfg *config.Config) *plan {
 		}
 		c.Removed = append(c.Removed, s.Name)
 		p.removed = append(p.removed, h.members[s.Name])
+		if h.pending[s.Name] != nil {
+			p.dropped = append(p.dropped, s.Name)
+		}
 	}
 	c.Order = !slices.Equal(before, after)
 	for _, name := range otherEndpoints(h.cfg.Endpoints, cfg.Endpoints) {
 		c.Live = append(c.Live, "endpoint "+name)
+	}
+	for _, e := range h.cfg.Endpoints {
+		if !slices.ContainsFunc(cfg.Endpoints, func(o config.Endpoint) bool { return o.Name == e.Name }) {
+			p.endpoints = append(p.endpoints, e.Name)
+		}
 	}
 	if cfg.Listen.Token != h.cfg.Listen.Token {
 		c.Live = append(c.Live, "listen token")
@@ -88,6 +107,22 @@ func (h *Host) compare(file *config.File, cfg *config.Config) *plan {
 
 // listing names the settings that only the catalog reads.
 var listing = map[string]bool{"prefix": true, "tools": true, "resources": true, "prompts": true}
+
+// listsOnly reports whether settings leave the session of their server as it is.
+func listsOnly(settings []string) bool {
+	return !slices.ContainsFunc(settings, func(name string) bool { return !listing[name] })
+}
+
+// differs names the settings in which a server differs from what the member has,
+// those of the plugin of its transport included.
+func (m *member) differs(s config.Server, cfg *config.Config) []string {
+	was := *m.server.Load()
+	settings := settingsOf(was, s)
+	if kinds := otherPlugins(m.cfg.Plugins, cfg.Plugins); kinds[s.Transport.Kind] || kinds[was.Transport.Kind] {
+		settings = append(settings, "plugin "+s.Transport.Kind)
+	}
+	return settings
+}
 
 // settingsOf names the settings that differ between two servers of a name.
 func settingsOf(a, b config.Server) []string {

@@ -25,6 +25,9 @@ func (h *Host) healthz(w http.ResponseWriter, r *http.Request) {
 	stuck := map[string]string{}
 	var asking sync.WaitGroup
 	for _, m := range h.all() {
+		if !m.begun.Load() {
+			continue // it waits for the end of what was removed
+		}
 		asking.Go(func() {
 			if m.sup.Alive(ctx) != nil {
 				mu.Lock()

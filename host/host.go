@@ -116,6 +116,8 @@ type Host struct {
 	url     string         // of the HTTP endpoint; empty: none
 	order   []config.Server
 	members map[string]*member // those that clients see, by name
+	pending map[string]*succession
+	ending  map[string]*member // those that were removed, until nothing is left of them
 	stopped bool               // nothing more is started
 }
 
@@ -141,6 +143,8 @@ func New(file *config.File, s Settings) (*Host, error) {
 		catalog:   catalog.New(),
 		gate:      supervisor.NewGate(connecting),
 		members:   map[string]*member{},
+		pending:   map[string]*succession{},
+		ending:    map[string]*member{},
 		reloading: make(chan struct{}, 1),
 		began:     time.Now(),
 		events:    admin.NewFeed[admin.Event](keptEvents, keptEventsBytes),

@@ -26,6 +26,7 @@ type member struct {
 	server  atomic.Pointer[config.Server]
 	memory  launcher.Memory // of all its sessions, and those that clients have for themselves
 	advised atomic.Pointer[string]
+	begun   atomic.Bool // its supervisor runs, or has run
 	sup     *supervisor.Supervisor
 	turn    *takeover.Turn
 	teller  *teller
@@ -107,13 +108,17 @@ func (h *Host) supervision(cfg *config.Config, s config.Server) supervisor.Confi
 	}
 }
 
-// start runs the supervisor until the host stops or cancel is called. The
-// caller holds h.mu.
-func (m *member) start() {
+// start runs the supervisor until the host stops or cancel is called, once others
+// have ended. The caller holds h.mu.
+func (m *member) start(after []*member) {
 	ctx, cancel := context.WithCancelCause(m.h.life)
 	m.cancel = cancel
 	m.h.running.Go(func() {
 		defer close(m.done)
+		for _, o := range after {
+			<-o.done // it is about to end
+		}
+		m.begun.Store(true)
 		if err := m.sup.Run(ctx); err != nil && ctx.Err() == nil {
 			m.h.log.Error("the supervisor has ended", "server", m.name, "error", err)
 		}

@@ -89,6 +89,7 @@ func (h *Host) Status() admin.Status {
 			m.add(&now, crowds[m])
 			now.Catalog.Unmatched = unmatched(h.redactAs(m), idle[server.Name])
 			now.Advice = advices(now.Advice, unmatchedAdvice(h.redactAs(m), listedByServer, idle[server.Name]))
+			now.Next = h.pending[server.Name].describe()
 			s.Servers = append(s.Servers, now)
 		}
 	}

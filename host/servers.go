@@ -1,7 +1,6 @@
 package host
 
 import (
-	"context"
 	"errors"
 	"fmt"
 	"time"
@@ -44,7 +43,7 @@ func (h *Host) start(cfg *config.Config) error {
 			m.turn.Withdraw() // nobody needs to wait for its lists
 		}
 		h.members[s.Name] = m
-		m.start()
+		m.start(nil)
 	}
 	return nil
 }
@@ -84,24 +83,33 @@ func (h *Host) stop() {
 	h.running.Wait()
 }
 
-// remove ends servers that are no longer configured, and returns when nothing
-// is left of them.
-func (h *Host) remove(members []*member) {
-	for _, m := range members {
-		m.turn.Retire(nil)
-	}
-	for _, m := range members {
+// remove begins to end a server that is no longer configured. The channel is
+// closed when nothing is left of it. The caller holds h.mu.
+func (h *Host) remove(m *member) (gone <-chan struct{}) {
+	left := make(chan struct{})
+	m.turn.Retire(nil)
+	h.ending[m.name] = m
+	h.running.Go(func() {
+		defer close(left)
 		h.scopes.drop(m.name, nil, lastCallsRemoved, errRemoved)
-		h.running.Go(func() { m.finish(lastCallsRemoved, errRemoved) })
-	}
-	for _, m := range members {
-		<-m.done
-	}
+		m.finish(lastCallsRemoved, errRemoved)
+		h.mu.Lock()
+		if h.ending[m.name] == m {
+			delete(h.ending, m.name)
+		}
+		back := h.members[m.name] != nil
+		h.mu.Unlock()
+		if g := h.gateway.Load(); g != nil && !back {
+			g.End(m.name)
+		}
+	})
+	return left
 }
 
 var (
 	errRemoved = errors.New("it was removed from the configuration")
 	errChanged = errors.New("its configuration has changed")
+	errNewer   = errors.New("a newer configuration has come before it took over")
 )
 
 // finish ends a retired member when its calls are over, or the time for them.
@@ -116,43 +124,6 @@ func (m *member) finish(patience time.Duration, why error) {
 	}
 	m.cancel(why)
 	<-m.done
-}
-
-// replace lets a new member take over from another when it is ready, has
-// parked, or takes too long. It returns why it was not ready.
-func (h *Host) replace(old, m *member) string {
-	m.turn.Stage(old.turn)
-	m.story.stage(m)
-	h.mu.Lock()
-	if h.stopped {
-		h.mu.Unlock()
-		return errStopped.Error()
-	}
-	m.start()
-	h.mu.Unlock()
-
-	wait, cancel := context.WithTimeout(h.life, comingUp)
-	defer cancel()
-	select {
-	case <-m.settled:
-	case <-wait.Done():
-	}
-	h.mu.Lock()
-	h.members[m.name] = m
-	old.turn.Retire(m.turn)
-	m.turn.Promote()
-	m.story.handOver(m)
-	if !m.server.Load().Enabled {
-		m.turn.Withdraw()
-	}
-	err := h.present()
-	h.mu.Unlock()
-	h.scopes.drop(m.name, m, lastCalls, errChanged)
-	h.running.Go(func() { old.finish(lastCalls, errChanged) })
-	if err != nil {
-		return err.Error()
-	}
-	return trouble(m)
 }
 
 func filter(f config.Filter) catalog.Filter {

@@ -61,6 +61,16 @@ func (s *story) handOver(m *member) {
 	s.retell(errChanged.Error())
 }
 
+// drop hears that a member has ended that was to take over, and has not. What was
+// told of it last is no longer so.
+func (s *story) drop(m *member) {
+	s.mu.Lock()
+	defer s.mu.Unlock()
+	if s.by == m {
+		s.retell(errNewer.Error())
+	}
+}
+
 // retell tells the state of the server if it is not the one that was told last.
 // The caller holds s.mu.
 func (s *story) retell(reason string) {

@@ -137,7 +137,7 @@ func (f *follower) read(ctx context.Context) {
 			"\"hermes-host reload\" does that, or a file with nothing but a comment"})
 		return
 	}
-	_, _ = f.h.Reload(ctx, changed, false) // it logs
+	_, _ = f.h.Apply(ctx, changed) // it logs
 }
 
 // changed is who asks for a reload when the file has changed.

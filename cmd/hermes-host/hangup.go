@@ -31,7 +31,7 @@ func reloadOnHangup(ctx context.Context, h *host.Host) (context.Context, func())
 				cancel()
 				return
 			}
-			_, _ = h.Reload(ctx, "SIGHUP", false) // it logs
+			_, _ = h.Apply(ctx, "SIGHUP") // it logs
 		}
 	})
 	return ctx, func() {

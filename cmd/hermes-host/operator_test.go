@@ -157,6 +157,25 @@ func TestStatusOfMissingFile(t *testing.T) {
 	}
 }
 
+// TestStatusOfChange says which server waits for its new session.
+func TestStatusOfChange(t *testing.T) {
+	var b strings.Builder
+	v := &statusView{}
+	s := admin.Server{Name: "a", Next: &admin.Next{
+		Since: time.Now().Add(-3 * time.Second), Settings: []string{"transport url"}, State: "connecting", Failed: 1, LastError: "refused",
+	}}
+	v.head(&b, admin.Status{Servers: []admin.Server{s}})
+	v.detail(&b, s)
+	for _, want := range []string{
+		"being applied for 3s: a, its new session is connecting, attempt 2; last error: refused\n",
+		"changed       3s ago (transport url); its new session is connecting, attempt 2; last error: refused\n",
+	} {
+		if !strings.Contains(b.String(), want) {
+			t.Errorf("printed\n%s\nwithout %q", b.String(), want)
+		}
+	}
+}
+
 // TestOperatorCommands runs each command and looks at what it prints.
 func TestOperatorCommands(t *testing.T) {
 	path := operate(t)
@@ -444,6 +463,8 @@ func TestNothingHasChanged(t *testing.T) {
 		{admin.Changes{}, refused, "nothing has changed\n"},
 		{admin.Changes{}, just, "nothing has changed since the configuration was read 3s ago (a change of its file)\n"},
 		{restart, just, "! listen address: needs a restart of the host\n"},
+		{admin.Changes{Waiting: []admin.Change{{Server: "a", Settings: []string{"prefix"}, Trouble: "it is parked"}}, Dropped: []string{"b"}}, just,
+			"~ a: new session (prefix), begun before\n~ b: keeps its session, what was changed before is as it was\na: it is parked\n"},
 	} {
 		var b strings.Builder
 		if err := printChanges(&b, tt.changes, tt.before); err != nil || b.String() != tt.want {

@@ -7,6 +7,7 @@ import (
 	"io"
 	"os"
 	"path/filepath"
+	"slices"
 	"strings"
 	"time"
 
@@ -31,6 +32,10 @@ Servers that are the same are not touched. A changed server serves with its old
 session until the new one is up, and calls in flight are finished. Changes of
 filters, prefixes and order leave all sessions as they are. What cannot change
 in a running host, such as the address that it listens on, is named.
+
+It returns when the new sessions of changed servers are up or given up for now,
+and says which were not, also where a newer change of the file came before. That
+change does not wait.
 
 The host does the same on SIGHUP, and when the file changes (unless it was
 started with --watch=false).
@@ -126,7 +131,7 @@ func printChanges(w io.Writer, c admin.Changes, before *admin.Reloaded) error {
 	for _, line := range lines {
 		fmt.Fprintf(&b, "%s\n", plain(line))
 	}
-	for _, change := range c.Replaced {
+	for _, change := range slices.Concat(c.Replaced, c.Waiting) {
 		if change.Trouble != "" {
 			fmt.Fprintf(&b, "%s: %s\n", change.Server, plain(change.Trouble))
 		}

@@ -200,6 +200,11 @@ func (v *statusView) head(b *strings.Builder, s admin.Status) {
 	if s.Reload != nil && s.Reload.Error != "" {
 		fmt.Fprintf(b, "the latest change of it was refused %s ago: %s\n", span(time.Since(s.Reload.At)), plain(s.Reload.Error))
 	}
+	for _, server := range s.Servers {
+		if n := server.Next; n != nil {
+			fmt.Fprintf(b, "being applied for %s: %s, %s\n", span(time.Since(n.Since)), server.Name, plain(awaited(*n)))
+		}
+	}
 	if len(s.Restart) > 0 {
 		fmt.Fprintf(b, "needs a restart: %s\n", strings.Join(s.Restart, ", "))
 	}
@@ -220,6 +225,9 @@ func (v *statusView) detail(b *strings.Builder, s admin.Server) {
 	line("configured", "%s", s.Place)
 	line("transport", "%s %s", cmp.Or(s.Transport, "(not known: the plugin does not work)"), s.Settings)
 	line("state", "%s for %s: %s", s.State, span(time.Since(s.Since)), reason(s))
+	if s.Next != nil {
+		line("changed", "%s ago (%s); %s", span(time.Since(s.Next.Since)), strings.Join(s.Next.Settings, ", "), awaited(*s.Next))
+	}
 	if s.Waits != "" {
 		line("waits", "%s", s.Waits)
 	}
@@ -280,6 +288,18 @@ func (v *statusView) detail(b *strings.Builder, s admin.Server) {
 	if n := len(s.ClientSessions); s.Clients > n {
 		line("of a client", "… and %d more", s.Clients-n)
 	}
+}
+
+// awaited says how far a new session is.
+func awaited(n admin.Next) string {
+	text := "its new session is " + n.State
+	if n.Failed > 0 {
+		text += fmt.Sprintf(", attempt %d", n.Failed+1)
+	}
+	if n.LastError != "" {
+		text += "; last error: " + n.LastError
+	}
+	return text
 }
 
 // textOfSession describes a session that a client has for itself.

@@ -15,6 +15,11 @@ type Changes struct {
 	// Replaced servers get a new session, Updated ones keep theirs.
 	Replaced []Change `json:"replaced,omitempty"`
 	Updated  []Change `json:"updated,omitempty"`
+	// Waiting servers are those whose new session an earlier reload has begun to
+	// make, and that is awaited still. Dropped ones keep the session that they
+	// have: what an earlier reload was about to change is as it was.
+	Waiting []Change `json:"waiting,omitempty"`
+	Dropped []string `json:"dropped,omitempty"`
 	// Order is true if servers that stay have changed places.
 	Order bool `json:"order,omitempty"`
 	// Restart lists settings that only a restart of the host applies.
@@ -33,7 +38,7 @@ type Change struct {
 
 // None reports whether nothing is different that a reload applies.
 func (c Changes) None() bool {
-	return len(c.Added)+len(c.Removed)+len(c.Replaced)+len(c.Updated)+len(c.Live) == 0 && !c.Order
+	return len(c.Added)+len(c.Removed)+len(c.Replaced)+len(c.Updated)+len(c.Dropped)+len(c.Live) == 0 && !c.Order
 }
 
 // Lines says what is different, one thing a line, as people read it.
@@ -51,6 +56,12 @@ func (c Changes) Lines() []string {
 	}
 	for _, change := range c.Updated {
 		line("~ %s: lists only (%s)", change.Server, strings.Join(change.Settings, ", "))
+	}
+	for _, change := range c.Waiting {
+		line("~ %s: new session (%s), begun before", change.Server, strings.Join(change.Settings, ", "))
+	}
+	for _, name := range c.Dropped {
+		line("~ %s: keeps its session, what was changed before is as it was", name)
 	}
 	if c.Order {
 		line("~ the order of the servers")

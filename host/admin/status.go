@@ -95,10 +95,24 @@ type Server struct {
 	Peer    *Peer   `json:"peer,omitempty"` // nil: there is no session
 	Catalog Catalog `json:"catalog"`
 
+	// Next is what is about to take over, since the configuration has changed;
+	// nil: nothing is.
+	Next *Next `json:"next,omitempty"`
+
 	// Clients counts the sessions that clients have for themselves, up or not;
 	// ClientSessions describes them, up to 50, those that are not ready first.
 	Clients        int             `json:"clients,omitempty"`
 	ClientSessions []ClientSession `json:"clientSessions,omitempty"`
+}
+
+// Next is a changed configuration of a server that waits for its new session.
+// The session that there is serves until then.
+type Next struct {
+	Since     time.Time `json:"since"`
+	Settings  []string  `json:"settings"` // that are different
+	State     string    `json:"state"`
+	Failed    int       `json:"failed"` // attempts in a row
+	LastError string    `json:"lastError,omitempty"`
 }
 
 // A ClientSession is a session that a client has for itself with a server.

@@ -9,6 +9,9 @@
 //	next.Stage(old)   next may start: the lists that it fetches are kept back
 //	old.Retire(next)  old gets no more calls, and no longer changes the lists
 //	next.Promote()    next is the one that clients see, and its lists are there
+//
+// or, instead of the last two, next.Abandon(old): next never will be, and old goes
+// on.
 package takeover
 
 import (
@@ -48,7 +51,7 @@ type Turn struct {
 	mu        sync.Mutex       // may be held while a successor's is taken
 	staged    bool             // another is the one that clients see
 	held      *catalog.Listing // while staged: its lists
-	withdrawn bool             // while staged: it has withdrawn its lists
+	withdrawn bool             // it has withdrawn its lists, which clients don't see yet
 	retired   bool
 	next      *Turn // takes over, or is about to
 	calls     int
@@ -85,6 +88,21 @@ func (t *Turn) Retire(next *Turn) {
 	t.retired, t.next = true, next
 	if t.calls == 0 {
 		close(t.idle)
+	}
+}
+
+// Abandon ends a turn that waits to take over from another, and never will.
+func (t *Turn) Abandon(old *Turn) {
+	t.Retire(nil)
+	old.mu.Lock()
+	defer old.mu.Unlock()
+	if old.next != t || old.retired {
+		return
+	}
+	old.next = nil
+	if old.withdrawn {
+		old.withdrawn = false
+		old.shelf.Withdraw()
 	}
 }
 
@@ -198,6 +216,7 @@ func (t *Turn) List(ctx context.Context, s session.Session, which supervisor.Lis
 		if err := t.shelf.Publish(got); err != nil {
 			return err
 		}
+		t.withdrawn = false
 	}
 	return err
 }
@@ -227,6 +246,7 @@ func (t *Turn) Withdraw() {
 	case t.staged:
 		t.held, t.withdrawn = nil, true
 	case t.next != nil && t.next.ready():
+		t.withdrawn = true
 	default:
 		t.shelf.Withdraw()
 	}

@@ -161,6 +161,51 @@ func TestTakeover(t *testing.T) {
 	}
 }
 
+// TestAbandoned: what clients see when the takeover does not come about is what the
+// one that was there has said last, and it can be taken over from again.
+func TestAbandoned(t *testing.T) {
+	for _, c := range []struct {
+		name   string
+		before func(t *testing.T, old, next *side)
+		has    string
+	}{
+		{"ready", func(t *testing.T, _, next *side) { next.lists(t) }, "old"},
+		{"parked", func(_ *testing.T, _, next *side) { next.Withdraw() }, "old"},
+		{"ready, and the predecessor parks", func(t *testing.T, old, next *side) { next.lists(t); old.Withdraw() }, ""},
+		{"ready, and the predecessor parks and comes back", func(t *testing.T, old, next *side) { next.lists(t); old.Withdraw(); old.lists(t) }, "old"},
+	} {
+		t.Run(c.name, func(t *testing.T) {
+			on := newCatalog(t)
+			old, next, third := newSide("old", on), newSide("next", on), newSide("third", on)
+			old.lists(t)
+			next.Stage(old.Turn)
+			c.before(t, old, next)
+			next.Abandon(old.Turn)
+			if err := next.List(t.Context(), sessionOf{next}, supervisor.AllLists); err == nil {
+				t.Error("one that was abandoned lists")
+			}
+			next.Withdraw()
+			if got := shown(t, on); got != c.has {
+				t.Errorf("%q is shown, want %q", got, c.has)
+			}
+			if got := old.calls(t); got != "old" {
+				t.Errorf("%s answers", got)
+			}
+			old.Withdraw()
+			if got := shown(t, on); got != "" {
+				t.Errorf("after the withdrawal %q is shown", got)
+			}
+			third.Stage(old.Turn)
+			third.lists(t)
+			old.Retire(third.Turn)
+			third.Promote()
+			if got := shown(t, on); got != "third" {
+				t.Errorf("%q is shown, want that of another successor", got)
+			}
+		})
+	}
+}
+
 // TestLateLists: a list that a supervisor was fetching when another took over
 // comes to nothing, and so does any that it would fetch later.
 func TestLateLists(t *testing.T) {
