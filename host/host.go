@@ -287,7 +287,6 @@ func (h *Host) serve(ctx context.Context, front func(context.Context, *config.Co
 	if err := h.start(cfg); err != nil {
 		return err
 	}
-	h.running.Go(func() { h.hint(h.life) })
 	defer h.operate(cfg)()
 	err := front(ctx, cfg, g)
 	if ctx.Err() != nil || errors.Is(err, context.Canceled) {

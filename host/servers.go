@@ -45,6 +45,7 @@ func (h *Host) start(cfg *config.Config) error {
 		h.members[s.Name] = m
 		m.start(nil)
 	}
+	h.running.Go(func() { h.hint(h.life) })
 	return nil
 }
 
