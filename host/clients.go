@@ -86,7 +86,7 @@ func (p *scopes) crowds() map[*member]*crowd {
 // describe returns a session for operators.
 func (o *own) describe(st supervisor.Status) admin.ClientSession {
 	s := admin.ClientSession{
-		ID: o.tag(), Client: o.name, State: st.State.String(), Since: st.Since, Generation: st.Generation,
+		ID: o.tag, Client: o.name, State: st.State.String(), Since: st.Since, Generation: st.Generation,
 		Calls: admin.Calls{Total: st.Calls, Failed: st.Failures, InFlight: st.InFlight, Replayed: st.Replayed},
 	}
 	if st.State != supervisor.Ready {
@@ -111,13 +111,6 @@ func (m *member) add(s *admin.Server, c *crowd) {
 	s.Calls.InFlight += m.own.inFlight.Load()
 	s.Calls.Replayed += c.replayed
 }
-
-// tagged is how many characters of a client's id tell sessions apart: too few to
-// use the session, and those that the gateway's log lines show.
-const tagged = 6
-
-// tag is the id of the session that operators see.
-func (o *own) tag() string { return o.client[:min(len(o.client), tagged)] }
 
 // maxClientName bounds what is shown of a client's name, in characters.
 const maxClientName = 64

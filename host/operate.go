@@ -203,6 +203,10 @@ func (h *Host) instructShared(servers []string, prepare func(*member), give func
 		m := h.members[name]
 		prepare(m)
 		give(m.sup)
+		if n := h.pending[name]; n != nil { // it is the server's from the next moment on
+			prepare(n.m)
+			give(n.m.sup)
+		}
 	}
 	return names, nil
 }

@@ -68,7 +68,7 @@ func (l *teller) add(t supervisor.Transition) {
 		e.Session = &admin.Aside{Kind: t.Aside, From: e.From, To: e.To}
 		e.From, e.To = "", ""
 		if l.own != nil {
-			e.Session.ID, e.Session.Client = l.own.tag(), l.own.name
+			e.Session.ID, e.Session.Client = l.own.tag, l.own.name
 		}
 	}
 	l.same = 0

@@ -69,7 +69,7 @@ func (m *member) ownSession(c relay.Client) ownBuilder {
 		sc.Transport = &transport{m: m, client: c}
 		sc.Handler = redacting{handler, m.cfg}
 		sc.Lister = lister
-		sc.Logger = sc.Logger.With("session", o.tag(), "client", o.name)
+		sc.Logger = sc.Logger.With("session", o.tag, "client", o.name)
 		sc.Aside = func(supervisor.State) string { return clientSession }
 		t := &teller{h: m.h, cfg: m.cfg, own: o}
 		sc.OnTransition, sc.OnAttempt = t.tell, t.tell

@@ -71,7 +71,7 @@ func (p *scopes) get(server string, c relay.Client, build ownBuilder) (relay.Ser
 	}
 	p.last++
 	o := &own{
-		p: p, server: server, client: c.ID(), name: nameOf(c), scope: p.scope(server, c), base: p.last << 40,
+		p: p, server: server, client: c.ID(), tag: relay.Tag(c), name: nameOf(c), scope: p.scope(server, c), base: p.last << 40,
 		since: time.Now(), ended: make(chan struct{}, 1),
 	}
 	o.ownSettings = build(o, numbered{o.scope.Handler(o), o.base}, &ownLists{o: o})
@@ -194,7 +194,7 @@ type own struct {
 	ownSettings
 	p              *scopes
 	server, client string
-	name           string // what the client calls itself
+	tag, name      string // the session's id for operators, and what the client calls itself
 	scope          relay.Scope
 	// base is added to the ids of calls, since the relay knows the calls of a
 	// client by them, over several sessions.

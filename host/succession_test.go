@@ -162,6 +162,23 @@ func TestAwaitedSessionIsDropped(t *testing.T) {
 	}
 }
 
+// TestOrdersReachAwaitedSession: an operator's order for a server is also for the
+// session that is about to take over.
+func TestOrdersReachAwaitedSession(t *testing.T) {
+	w := start(t, false, block("s", "old", "", ""))
+	slow := newGate(t)
+	w.write(block("s", "new", gated(slow), ""))
+	r := w.reloading()
+	defer slow.await()()
+	must(t, w.host.Park("an operator", "s"))
+	if changes := r.wait(); !strings.Contains(changes.Replaced[0].Trouble, "parked by an operator") {
+		t.Errorf("the reload did %+v", changes)
+	}
+	if s := w.status("s"); s.State != "parked" || s.NextAttempt != nil {
+		t.Errorf("after the order of a park it is %+v", s)
+	}
+}
+
 // TestWatchedFileGoesPast saves a correction, while the new session of what was
 // saved before it is awaited.
 func TestWatchedFileGoesPast(t *testing.T) {

@@ -28,6 +28,10 @@ type Client interface {
 	// what belongs to none of its requests.
 }
 
+// Tag is what log and status show of a client: enough of its id to tell clients
+// apart, not enough to pass for one.
+func Tag(c Client) string { return c.ID()[:min(len(c.ID()), 6)] }
+
 // ErrNoRequests is wrapped by the error of [Stream.Request] when the client's
 // protocol knows no requests from server to client (2026-07-28, SEP-2322):
 // what the server wants to ask has to go into an input_required result.

@@ -168,16 +168,18 @@ func (u upstream) rest(n session.Notification) {
 	}
 }
 
-// Log implements session.Handler.
+// Log implements session.Handler. Lines of a client's own session say whose it is.
 func (u upstream) Log(line session.LogLine) {
 	level := hclog.LevelFromString(line.Level)
 	if level == hclog.NoLevel {
 		level = hclog.Info
 	}
-	if line.Stderr {
-		level = hclog.Debug
-		u.r.cfg.Logger.Log(level, "the server's stderr", "server", u.l.server, "line", line.Text)
-		return
+	message, args := line.Text, []any{"server", u.l.server}
+	if u.l.owner != nil {
+		args = append(args, "session", Tag(u.l.owner))
 	}
-	u.r.cfg.Logger.Log(level, line.Text, "server", u.l.server)
+	if line.Stderr {
+		level, message, args = hclog.Debug, "the server's stderr", append(args, "line", line.Text)
+	}
+	u.r.cfg.Logger.Log(level, message, args...)
 }
