@@ -103,7 +103,9 @@ func (h *Host) all() []*member {
 }
 
 // verdict answers a question about health: what is well, unless there is a
-// reason or a server that is not. With ?verbose it says more, as JSON.
+// reason or a server that is not. With ?verbose it says more, as JSON; what goes
+// on with a server that has a session, and is of no use all the same, is no part
+// of the verdict.
 func (h *Host) verdict(w http.ResponseWriter, r *http.Request, well, reason string, bad map[string]string) {
 	code := http.StatusOK
 	if reason != "" || len(bad) > 0 {
@@ -111,9 +113,13 @@ func (h *Host) verdict(w http.ResponseWriter, r *http.Request, well, reason stri
 	}
 	w.Header().Set("Cache-Control", "no-store")
 	if r.URL.Query().Has("verbose") {
-		states := map[string]supervisor.State{}
+		states, troubles := map[string]supervisor.State{}, map[string]string{}
 		for _, m := range h.all() {
-			states[m.name] = m.sup.Status().State
+			now := m.sup.Status()
+			states[m.name] = now.State
+			if now.Trouble.Kind != supervisor.NoTrouble {
+				troubles[m.name] = now.Trouble.Kind.Headline()
+			}
 		}
 		w.Header().Set("Content-Type", "application/json")
 		w.WriteHeader(code)
@@ -122,7 +128,8 @@ func (h *Host) verdict(w http.ResponseWriter, r *http.Request, well, reason stri
 			Reason  string                      `json:"reason,omitempty"`
 			Bad     map[string]string           `json:"bad,omitempty"`
 			Servers map[string]supervisor.State `json:"servers"`
-		}{code == http.StatusOK, reason, bad, states})
+			Trouble map[string]string           `json:"trouble,omitempty"`
+		}{code == http.StatusOK, reason, bad, states, troubles})
 		return
 	}
 	w.Header().Set("Content-Type", "text/plain; charset=utf-8")

@@ -110,7 +110,7 @@ func (m *member) status(c catalog.Status) admin.Server {
 	server, now := *m.server.Load(), m.sup.Status()
 	s := admin.Server{
 		Name: m.name, Transport: server.Transport.Kind, Settings: server.Transport.Display, Place: server.Where(),
-		State: now.State.String(), Since: now.Since, Reason: m.cfg.Redact(now.Reason),
+		State: now.State.String(), Since: now.Since, Changed: now.Changed, Reason: m.cfg.Redact(now.Reason),
 		Generation: now.Generation, Starts: now.Starts, Failed: now.Failed, Left: now.Left,
 		Authorize: now.NeedsAuthorization,
 		Breaker: admin.Breaker{
@@ -129,6 +129,11 @@ func (m *member) status(c catalog.Status) admin.Server {
 	}
 	if !now.NextAttempt.IsZero() && now.State != supervisor.Ready {
 		s.NextAttempt = &now.NextAttempt
+	}
+	if t := now.Trouble; t.Kind != supervisor.NoTrouble {
+		s.Trouble = &admin.Trouble{
+			Kind: t.Kind.String(), Since: t.Since, Text: t.Kind.Headline(), Error: m.cfg.Redact(t.Text), Cure: t.Kind.Cure(),
+		}
 	}
 	if !now.LastErrorAt.IsZero() {
 		s.LastErrorAt = &now.LastErrorAt

@@ -40,7 +40,7 @@ func (l *teller) tell(t supervisor.Transition) {
 	if l.own != nil {
 		was := l.ill
 		l.ill = t.To != supervisor.Ready
-		if t.To == supervisor.Stopped || t.To == supervisor.Ready && !was {
+		if t.To == supervisor.Stopped || t.To == supervisor.Ready && t.From != t.To && !was {
 			return
 		}
 	}

@@ -52,6 +52,8 @@ func textOfEvent(e admin.Event) string {
 	switch {
 	case e.Server == "":
 		fmt.Fprintf(&b, " host: %s", plain(e.Reason))
+	case from == to && to == "ready": // a trouble, or its end
+		fmt.Fprintf(&b, " %s: %s: %s", about, to, plain(e.Reason))
 	case from == to:
 		fmt.Fprintf(&b, " %s: %s: attempt %d failed: %s", about, to, e.Attempt, plain(e.Reason))
 	case e.Session != nil && to == "stopped":

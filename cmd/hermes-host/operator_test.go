@@ -36,7 +36,7 @@ func (o *operated) Status() admin.Status {
 	if o.woken.Load() {
 		s.Servers = slices.Clone(s.Servers)
 		for i := range s.Servers {
-			s.Servers[i].Since = s.Servers[i].Since.Add(time.Second)
+			s.Servers[i].Changed = s.Servers[i].Changed.Add(time.Second)
 		}
 	}
 	return s

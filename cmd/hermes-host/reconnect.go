@@ -127,5 +127,5 @@ func awaitReconnect(ctx context.Context, c *admin.Client, w io.Writer, before ad
 // before has come to its end: a session that was being made then is as good as
 // one that is made since.
 func settled(was, now admin.Server) bool {
-	return now.State != "connecting" && now.State != "reconnecting" && now.Since.After(was.Since)
+	return now.State != "connecting" && now.State != "reconnecting" && now.Changed.After(was.Changed)
 }

@@ -228,10 +228,14 @@ func (v *statusView) detail(b *strings.Builder, s admin.Server) {
 	if s.Next != nil {
 		line("changed", "%s ago (%s); %s", span(time.Since(s.Next.Since)), strings.Join(s.Next.Settings, ", "), awaited(*s.Next))
 	}
+	if t := s.Trouble; t != nil {
+		line("trouble", "for %s: %s: %s", span(time.Since(t.Since)), t.Text, t.Error)
+		line("what to do", "%s", t.Cure)
+	}
 	if s.Waits != "" {
 		line("waits", "%s", s.Waits)
 	}
-	if s.Authorize {
+	if s.Authorize && s.Trouble == nil {
 		line("authorize", "the server refuses calls until somebody authorizes the host")
 	}
 	if s.Advice != "" {

@@ -151,6 +151,12 @@ func (v *statusView) layout(servers []admin.Server) (used []column, rows [][]str
 // room, and below it.
 func (v *statusView) why(s admin.Server, room int, shown func(column string) bool) (last string, below []string) {
 	why := plain(reason(s))
+	if s.State == "parked" && s.Changed.After(s.Since) {
+		why += fmt.Sprintf("; last tried %s ago", span(time.Since(s.Changed)))
+	}
+	if t := s.Trouble; t != nil {
+		why = fmt.Sprintf("in trouble for %s: %s", span(time.Since(t.Since)), t.Text)
+	}
 	if s.LastError != "" && s.LastErrorAt != nil && s.LastError != s.Reason {
 		why += fmt.Sprintf("; last error %s ago: %s", span(time.Since(*s.LastErrorAt)), plain(s.LastError))
 	}
@@ -166,7 +172,7 @@ func (v *statusView) why(s admin.Server, room int, shown func(column string) boo
 	}
 	fits := room >= leastWhy && len([]rune(why)) <= room
 	switch {
-	case s.State == "ready", s.State == "disabled":
+	case s.State == "ready" && s.Trouble == nil, s.State == "disabled":
 		last = why
 	case fits && shown(columnLeft) && shown(columnNext):
 		last = why

@@ -72,9 +72,13 @@ type Server struct {
 	Settings  json.RawMessage `json:"settings,omitempty"` // of the transport, secrets replaced
 	Place     string          `json:"place,omitempty"`    // of its block, as file:line:column
 
-	State  string    `json:"state"`
-	Since  time.Time `json:"since"`
-	Reason string    `json:"reason"`
+	State string `json:"state"`
+	// Since is when the server came into this state. A parked one has been out of
+	// service since then, whatever attempts to revive it there were.
+	Since   time.Time `json:"since"`
+	Changed time.Time `json:"changed"` // when the state changed last, for such an attempt, too
+	Reason  string    `json:"reason"`
+	Trouble *Trouble  `json:"trouble,omitempty"` // what is wrong although there is a session
 
 	Generation  uint64     `json:"generation"` // of the latest session or attempt
 	Sessions    int        `json:"sessions"`   // that are up now, with those of clients
@@ -82,8 +86,8 @@ type Server struct {
 	Failed      int        `json:"failed"`     // attempts in a row
 	Left        int        `json:"left"`       // attempts before it parks
 	NextAttempt *time.Time `json:"nextAttempt,omitempty"`
-	Waits       string     `json:"waits,omitempty"` // what a parked server waits for
-	Authorize   bool       `json:"authorize,omitempty"`
+	Waits       string     `json:"waits,omitempty"`     // what a parked server waits for
+	Authorize   bool       `json:"authorize,omitempty"` // calls are refused, or it is parked, for want of an authorization
 
 	Breaker Breaker `json:"breaker"`
 
@@ -126,6 +130,15 @@ type ClientSession struct {
 	Calls      Calls     `json:"calls"`
 	PID        int       `json:"pid,omitempty"`
 	Plugin     int       `json:"pluginPid,omitempty"`
+}
+
+// Trouble is what is wrong with a session that lives. The next answer ends it.
+type Trouble struct {
+	Kind  string    `json:"kind"` // mute, authorization or not MCP
+	Since time.Time `json:"since"`
+	Text  string    `json:"text"`  // what it means
+	Error string    `json:"error"` // what was seen last
+	Cure  string    `json:"cure"`  // what a person can do
 }
 
 // Breaker is the state of a circuit breaker.
@@ -185,8 +198,9 @@ type Renamed struct {
 }
 
 // An Event is one change of state, of a server, of another of its sessions if
-// Session is not nil, or of the host if Server is empty; or an attempt that
-// failed for a new reason and left the state as it is.
+// Session is not nil, or of the host if Server is empty; or what left the state
+// as it is: an attempt that failed for a new reason, or the beginning or end of a
+// Trouble.
 type Event struct {
 	Seq        uint64     `json:"seq"`
 	At         time.Time  `json:"at"`

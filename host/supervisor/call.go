@@ -99,11 +99,31 @@ func (s *Supervisor) send(ctx context.Context, req session.Request, opt CallOpti
 		if err := s.refusal(v); err != nil {
 			return session.Reply{}, local, nil, err
 		}
+		l := v.usable(past)
+		if l != nil {
+			if end := l.pulse.mute.Load(); end != nil {
+				return session.Reply{}, local, nil, s.muted(end)
+			}
+			if held := l.pulse.held.Load(); held != nil { // for one check at most
+				select {
+				case <-*held:
+					continue
+				case <-l.ctx.Done():
+					continue
+				case <-ctx.Done():
+					return session.Reply{}, local, nil, context.Cause(ctx)
+				}
+			}
+		}
 		ticket, err := s.breaker.Allow()
 		if err != nil {
 			return session.Reply{}, local, nil, s.open(v, err)
 		}
-		if l := v.usable(past); l != nil {
+		if l != nil {
+			if end := s.enter(l); end != nil {
+				ticket.Settle(breaker.Neutral)
+				return session.Reply{}, local, nil, s.muted(end)
+			}
 			reply, end, err := s.exchange(ctx, l, ticket, req, opt)
 			return reply, end, l, err
 		}
@@ -156,11 +176,30 @@ func (s *Supervisor) await(ctx context.Context, deadline time.Time, past *usage,
 	}
 }
 
-// exchange sends a request over a session and settles the ticket.
+// enter counts a call among those in flight. A mute session takes none, since
+// its last one has to come to an end: then enter returns why it is mute.
+func (s *Supervisor) enter(l *live) *session.End {
+	l.pending.Add(1)
+	end := l.pulse.mute.Load()
+	if end != nil {
+		s.leave(l)
+	}
+	return end
+}
+
+// leave ends what enter began.
+func (s *Supervisor) leave(l *live) {
+	if l.pending.Add(-1) == 0 && l.pulse.mute.Load() != nil {
+		s.mail.post(drained{l.gen})
+	}
+}
+
+// exchange sends a request over a session that the call has entered, and settles
+// the ticket.
 func (s *Supervisor) exchange(ctx context.Context, l *live, ticket breaker.Ticket, req session.Request, opt CallOptions) (session.Reply, ending, error) {
 	defer ticket.Settle(breaker.Neutral) // should the session panic
-	l.pending.Add(1)
-	defer l.pending.Add(-1)
+	defer s.leave(l)
+	sent := l.pulse.now()
 	call, cancel := context.WithCancelCause(ctx)
 	defer cancel(nil)
 	defer context.AfterFunc(l.ctx, func() { cancel(context.Cause(l.ctx)) })()
@@ -176,6 +215,7 @@ func (s *Supervisor) exchange(ctx context.Context, l *live, ticket breaker.Ticke
 	defer limit.Stop()
 
 	reply, err := l.sess.Call(call, req)
+	silent := l.pulse.silentSince(sent)
 	end := classify(ctx, call, l, err)
 	if end == timedOut {
 		err = &TimeoutError{s.cfg.Name, req.Method, opt.Timeout}
@@ -183,18 +223,56 @@ func (s *Supervisor) exchange(ctx context.Context, l *live, ticket breaker.Ticke
 	ticket.Settle(rulings[end].outcome)
 	switch end {
 	case answered:
+		l.pulse.beat()
 		l.proven.Store(true)
 		l.noAuth.Store(false)
+		if l.troubled.Load() {
+			s.mail.post(well{l.gen})
+		}
 		return reply, end, nil
+	case cancelled:
+		s.doubt(l, silent)
 	case noAuth:
+		l.pulse.beat()
 		l.noAuth.Store(true)
+		s.failing(l, Refused, err)
+	case local:
+		f, _ := errors.AsType[*session.Failure](err)
+		if f.Undelivered { // nobody but the caller has to do with it
+			break
+		}
+		l.pulse.beat()
+		kind := NoTrouble
+		if f.Reason == session.Invalid {
+			kind = Garbled
+		}
+		s.failing(l, kind, err)
 	case timedOut, failUnsent, failSent:
+		if end == timedOut {
+			s.doubt(l, silent)
+		}
+		s.failing(l, NoTrouble, err)
 		l.struck.Store(&err)
 		if f, ok := errors.AsType[*session.Failure](err); ok && f.Reason != session.HTTPStatus {
 			s.mail.post(suspect{l.gen})
 		}
 	}
 	return session.Reply{}, end, s.explain(ctx, end, l, req, opt, err)
+}
+
+// doubt tells of a call that was given up on a session which has been silent
+// since. If a check is due, calls wait for it from now on: a client calls again
+// right away.
+func (s *Supervisor) doubt(l *live, since time.Duration) {
+	if l.pulse.now() >= since+s.cfg.Timeouts.Health {
+		l.pulse.hold()
+	}
+	s.mail.post(gaveUp{l.gen, since})
+}
+
+// failing has a failure noted for people.
+func (s *Supervisor) failing(l *live, kind TroubleKind, err error) {
+	s.mail.post(failing{l.gen, kind, fault{err.Error(), time.Now()}})
 }
 
 // explain makes the caller's error of a request that got no answer.
@@ -216,14 +294,14 @@ func (s *Supervisor) explain(ctx context.Context, end ending, l *live, req sessi
 		return &RefusedError{s.cfg.Name, req.Method, f}
 	case lostUnsent, failUnsent:
 		v := s.view.Load()
-		return &ReconnectingError{s.cfg.Name, v.trouble(), v.retryIn(), err}
+		return &ReconnectingError{s.cfg.Name, v.shown(), v.retryIn(), err}
 	}
 	return &OutcomeUnknownError{s.cfg.Name, req.Method, opt.Idempotent, err}
 }
 
-// trouble returns the state for an error's text: a server that looks ready but
+// shown returns the state for an error's text: a server that looks ready but
 // has no session is about to reconnect.
-func (v *view) trouble() State {
+func (v *view) shown() State {
 	if v.state == Ready {
 		return Reconnecting
 	}
@@ -231,7 +309,7 @@ func (v *view) trouble() State {
 }
 
 func (s *Supervisor) reconnecting(v *view) error {
-	return &ReconnectingError{s.cfg.Name, v.trouble(), v.retryIn(), v.lastError()}
+	return &ReconnectingError{s.cfg.Name, v.shown(), v.retryIn(), v.lastError()}
 }
 
 // refusal returns the error of a server that no call can bring back, nil if it
@@ -244,6 +322,11 @@ func (s *Supervisor) refusal(v *view) error {
 		return &UnavailableError{s.cfg.Name, v.state, v.parked.kind, v.reason}
 	}
 	return nil
+}
+
+// muted makes the caller's error of a session that does not answer.
+func (s *Supervisor) muted(end *session.End) error {
+	return &OpenError{Server: s.cfg.Name, Cause: end}
 }
 
 // open makes the caller's error of a breaker's refusal. A parked server may be

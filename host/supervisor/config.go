@@ -31,8 +31,9 @@ type Config struct {
 	// OnTransition hears every change of state, in order, from Run's
 	// goroutine. It must not block and must not wait for the supervisor.
 	OnTransition func(Transition)
-	// OnAttempt hears, in the same way, of every failed attempt that leaves the
-	// state as it is: another will follow.
+	// OnAttempt hears, in the same way, of what leaves the state as it is: a
+	// failed attempt that another will follow, and the beginning and end of a
+	// Trouble.
 	OnAttempt func(Transition)
 
 	// Aside is asked about every change of state and every failed attempt, from

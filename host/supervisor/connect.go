@@ -21,7 +21,10 @@ func (s *Supervisor) connect() {
 	s.nextAt, s.again = time.Time{}, false
 	s.gen = s.cfg.Generations.Add(1)
 	gen := s.gen
-	f := &filter{to: s.cfg.Handler, stale: func(l Lists) { s.mail.post(stale{gen, l}) }}
+	f := &filter{
+		to: s.cfg.Handler, stale: func(l Lists) { s.mail.post(stale{gen, l}) },
+		pulse: &pulse{start: time.Now(), wake: func() { s.mail.post(spoke{gen}) }},
+	}
 	ctx, cancel := context.WithCancel(s.ctx)
 	s.dial = &dial{filter: f, cancel: cancel}
 	s.publish()
@@ -59,7 +62,7 @@ func (m connected) apply(s *Supervisor) {
 		s.failed(endOf("connecting", m.err))
 		return
 	}
-	l := &live{gen: s.gen, sess: m.sess, info: m.sess.Info(), filter: d.filter, since: time.Now()}
+	l := &live{gen: s.gen, sess: m.sess, info: m.sess.Info(), filter: d.filter, pulse: d.filter.pulse, since: time.Now()}
 	l.ctx, l.cancel = context.WithCancelCause(context.WithoutCancel(s.ctx)) // retire ends it, at shutdown too
 	s.cur = l
 	s.starts(l)
@@ -164,7 +167,7 @@ func (s *Supervisor) retire(cause error) {
 		s.dial.filter.retire()
 		s.dial.cancel()
 	}
-	s.fresh, s.health = refresh{}, health{}
+	s.fresh, s.health, s.troubles.now = refresh{}, health{}, Trouble{}
 	l := s.cur
 	if l == nil {
 		return
@@ -172,6 +175,10 @@ func (s *Supervisor) retire(cause error) {
 	s.cur = nil
 	l.filter.retire()
 	s.publish()
+	l.pulse.release()
+	if l.pulse.mute.Load() != nil {
+		s.breaker.Reset() // whoever calls now waits for the next session
+	}
 	l.cancel(cause)
 	s.close(l.sess)
 }

@@ -17,6 +17,7 @@ const maxHeld = 256
 type filter struct {
 	to    session.Handler
 	stale func(Lists) // hears of changed lists
+	pulse *pulse
 
 	open   atomic.Bool // pass directly
 	closed atomic.Bool // drop
@@ -27,13 +28,17 @@ type filter struct {
 }
 
 func (f *filter) Notification(n session.Notification) {
+	f.pulse.beat()
 	if which := ChangedLists(n.Method); which != 0 && !f.closed.Load() {
 		f.stale(which)
 	}
 	f.pass(func() { f.to.Notification(n) })
 }
 
-func (f *filter) Request(r session.ServerRequest) { f.pass(func() { f.to.Request(r) }) }
+func (f *filter) Request(r session.ServerRequest) {
+	f.pulse.beat()
+	f.pass(func() { f.to.Request(r) })
+}
 
 func (f *filter) Log(l session.LogLine) {
 	if !f.closed.Load() {

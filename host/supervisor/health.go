@@ -2,6 +2,7 @@ package supervisor
 
 import (
 	"context"
+	"errors"
 	"time"
 
 	"github.com/hermes-host/hermes-host/host/session"
@@ -11,7 +12,9 @@ import (
 type health struct {
 	at      time.Time // the next keep-alive check; zero: none
 	running bool
-	suspect bool // the check under way, or due, was asked for: calls in flight do not excuse silence
+	began   time.Duration // the check under way, on the clock of the session's pulse
+	suspect bool          // it was asked for
+	doubt   doubt
 }
 
 // rest plans the next keep-alive check.
@@ -49,29 +52,67 @@ func (s *Supervisor) check() {
 	}
 	s.health.running = true
 	l := s.cur
+	s.health.began = l.pulse.now()
 	s.work(func() message {
 		ctx, cancel := context.WithTimeout(l.ctx, s.cfg.Timeouts.Health)
 		defer cancel()
-		return checked{l, l.sess.Healthy(ctx)}
+		err := l.sess.Healthy(ctx)
+		if err == nil || refuses(err) != nil {
+			l.pulse.beat()
+		}
+		return checked{l, err}
 	})
+}
+
+func lifeless(err error) *session.End {
+	return &session.End{Class: session.Gone, Message: "no sign of life: " + err.Error(), Retryable: true}
+}
+
+// refuses returns the failure of a request that the server has refused for want
+// of an authorization, which shows that it is there; nil if it is another error.
+func refuses(err error) *session.Failure {
+	if f, ok := errors.AsType[*session.Failure](err); ok && f.Reason == session.NeedsAuth {
+		return f
+	}
+	return nil
 }
 
 // apply keeps a session that lives and replaces one that does not.
 func (m checked) apply(s *Supervisor) {
-	if m.live != s.cur {
+	l := m.live
+	if l != s.cur {
 		return
 	}
-	asked := s.health.suspect
-	s.health.running, s.health.suspect = false, false
+	defer l.pulse.release()
+	asked, d := s.health.suspect, &s.health.doubt
+	s.health.running, s.health.suspect, d.due = false, false, time.Time{}
+	refused := refuses(m.err)
 	switch {
-	case m.live.dead(): // ended says so
-	case m.err == nil:
-		m.live.checks.Add(1)
+	case l.dead(): // ended says so
+		return
+	case m.err == nil || refused != nil:
+		l.checks.Add(1)
+		s.unmute()
+		if refused != nil {
+			l.noAuth.Store(true)
+			s.inTrouble(Refused, refused.Message, time.Now())
+		} else {
+			s.well()
+		}
 		s.publish() // calls wait for the verdict
+	case asked && (l.pending.Load() == 0 || !errors.Is(m.err, context.DeadlineExceeded)):
+		s.drop(lifeless(m.err))
+	case asked && !d.open:
+		*d = doubt{open: true, since: s.health.began}
+		s.silent(l, lifeless(m.err))
+	case asked, d.open && l.pulse.now() >= d.since+s.cfg.Timeouts.Health:
+		s.silent(l, lifeless(m.err))
+	case l.pending.Load() == 0:
+		s.drop(lifeless(m.err))
+	case d.open:
+		d.due = l.pulse.start.Add(d.since + s.cfg.Timeouts.Health)
+	}
+	if s.cur == l {
 		s.health.rest(s.cfg.KeepAlive)
-	case !asked && m.live.pending.Load() > 0:
-		s.health.rest(s.cfg.KeepAlive)
-	default:
-		s.drop(&session.End{Class: session.Gone, Message: "no sign of life: " + m.err.Error(), Retryable: true})
 	}
 }

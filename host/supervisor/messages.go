@@ -2,12 +2,13 @@ package supervisor
 
 import (
 	"sync"
+	"time"
 
 	"github.com/hermes-host/hermes-host/host/session"
 )
 
 // A message is something for Run to act on, in its goroutine. The set is
-// closed: five reports of workers and six signals.
+// closed: five reports of workers, and signals.
 type message interface{ apply(*Supervisor) }
 
 // Reports of workers. Each worker sends one, through Supervisor.inbox.
@@ -42,9 +43,23 @@ type (
 	// demand is a probe that found the server parked. It names the park that
 	// it saw, so that it can't undo a later one.
 	demand struct{ park uint64 }
-	// suspect and stale name the generation that they speak of.
+	// The others name the generation that they speak of.
 	suspect struct{ gen uint64 }
-	stale   struct {
+	// gaveUp is a call that ended without an answer, of a session that has been
+	// silent since.
+	gaveUp struct {
+		gen   uint64
+		since time.Duration
+	}
+	drained struct{ gen uint64 } // the last call of a mute session has ended
+	spoke   struct{ gen uint64 } // a mute session has said something
+	failing struct {
+		gen  uint64
+		kind TroubleKind // NoTrouble: a call's own failure
+		fault
+	}
+	well  struct{ gen uint64 } // a call was answered
+	stale struct {
 		gen   uint64
 		which Lists
 	}
@@ -108,6 +123,32 @@ func merge(old, sig message) (message, bool) {
 	case suspect:
 		o, ok := old.(suspect)
 		return suspect{max(o.gen, sig.gen)}, ok
+	case gaveUp:
+		o, ok := old.(gaveUp)
+		switch {
+		case !ok:
+			return nil, false
+		case o.gen > sig.gen:
+			return o, true
+		case o.gen == sig.gen:
+			sig.since = min(o.since, sig.since)
+		}
+		return sig, true
+	case drained:
+		o, ok := old.(drained)
+		return drained{max(o.gen, sig.gen)}, ok
+	case spoke:
+		o, ok := old.(spoke)
+		return spoke{max(o.gen, sig.gen)}, ok
+	case well:
+		o, ok := old.(well)
+		return well{max(o.gen, sig.gen)}, ok
+	case failing:
+		o, ok := old.(failing)
+		if ok && o.gen > sig.gen {
+			return o, true
+		}
+		return sig, ok
 	case stale:
 		o, ok := old.(stale)
 		switch {

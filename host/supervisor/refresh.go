@@ -81,11 +81,14 @@ func (s *Supervisor) refreshed(m listed) {
 	s.fresh.ended = time.Now()
 	if m.err == nil {
 		s.fresh.failed, s.fresh.said = 0, ""
+		m.live.pulse.beat()
+		s.well()
 		s.plan()
 		return
 	}
 	if f, ok := errors.AsType[*session.Failure](m.err); ok && f.Reason == session.NeedsAuth {
 		m.live.noAuth.Store(true)
+		s.inTrouble(Refused, f.Message, time.Now())
 	}
 	if partial, ok := errors.AsType[*PartialError](m.err); ok {
 		m.which = partial.Lists

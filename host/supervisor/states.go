@@ -91,6 +91,12 @@ func (s *Supervisor) fire(e event, reason string, cause *session.End) bool {
 	t := s.transition(to, reason, cause)
 	t.Repeated = s.log.repeated(e, reason, cause)
 	s.state, s.since, s.reason = to, t.At, reason
+	switch {
+	case e == arrived:
+		s.downSince = time.Time{}
+	case e == giveUp && s.downSince.IsZero():
+		s.downSince = t.At
+	}
 	s.publish()
 	s.cfg.OnTransition(t) // first, so that who reads the log finds the event
 	s.log.transition(t, s.parked.kind == ByOperator)

@@ -21,6 +21,9 @@ type view struct {
 	parked    park
 	failure   *session.End
 	failureAt time.Time
+	fault     fault
+	trouble   Trouble
+	downSince time.Time
 	changed   chan struct{} // closed when another view has taken its place
 }
 
@@ -29,7 +32,8 @@ func (s *Supervisor) look() *view {
 	return &view{
 		state: s.state, since: s.since, reason: s.reason, live: s.cur, gen: s.gen,
 		failed: s.pace.failed, left: s.pace.left(), next: s.nextAt, parked: s.parked,
-		failure: s.failure, failureAt: s.failureAt, changed: make(chan struct{}),
+		failure: s.failure, failureAt: s.failureAt,
+		fault: s.fault, trouble: s.troubles.now, downSince: s.downSince, changed: make(chan struct{}),
 	}
 }
 
@@ -65,8 +69,11 @@ type counters struct {
 type Status struct {
 	Name   string
 	State  State
-	Since  time.Time
-	Reason string // of the state; never empty
+	Since  time.Time // of a parked server: since it parked first after it was ready last
+	Reason string    // of the state; never empty
+	// Changed is when the state changed last. That of a parked server changes
+	// with each attempt to revive it.
+	Changed time.Time
 
 	Generation  uint64    // of the latest session or attempt
 	Starts      int64     // sessions that came up so far
@@ -78,7 +85,10 @@ type Status struct {
 	// parked, for want of an authorization.
 	NeedsAuthorization bool
 
-	LastError   string // of the latest failed attempt or lost session; empty if none
+	// Trouble is what is wrong with the live session, if something is.
+	Trouble Trouble
+
+	LastError   string // of the latest failed attempt, call or check, or lost session; empty if none
 	LastErrorAt time.Time
 
 	Breaker breaker.Snapshot
@@ -94,18 +104,21 @@ type Status struct {
 func (s *Supervisor) Status() Status {
 	v := s.view.Load()
 	st := Status{
-		Name: s.cfg.Name, State: v.state, Since: v.since, Reason: v.reason,
-		Generation: v.gen, Starts: s.calls.starts.Load(), Failed: v.failed, Left: v.left, NextAttempt: v.next,
+		Name: s.cfg.Name, State: v.state, Since: v.since, Reason: v.reason, Changed: v.since,
+		Trouble: v.trouble, Generation: v.gen, Starts: s.calls.starts.Load(), Failed: v.failed, Left: v.left, NextAttempt: v.next,
 		LastErrorAt: v.failureAt, Breaker: s.breaker.Snapshot(),
 		Calls: s.calls.total.Load(), Failures: s.calls.failed.Load(), Replayed: s.calls.replayed.Load(),
 		InFlight: s.calls.pending.Load(),
 	}
 	if v.state == Parked {
-		st.Parked = v.parked.kind
+		st.Parked, st.Since = v.parked.kind, v.downSince
 	}
 	st.NeedsAuthorization = st.Parked == Unauthorized
 	if v.failure != nil {
 		st.LastError = v.failure.Message
+	}
+	if v.fault.at.After(v.failureAt) {
+		st.LastError, st.LastErrorAt = v.fault.text, v.fault.at
 	}
 	if v.live != nil {
 		info := v.live.info

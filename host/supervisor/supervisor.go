@@ -72,6 +72,9 @@ type Supervisor struct {
 	withdraw  bool // to be withdrawn when the list worker has finished
 	failure   *session.End
 	failureAt time.Time
+	fault     fault // of the latest call without an answer
+	troubles  troubles
+	downSince time.Time // when it parked first since it was ready; zero: it has not
 }
 
 // A live is an initialised session. Run makes and retires it; calls use it.
@@ -80,6 +83,7 @@ type live struct {
 	sess    session.Session
 	info    session.Info
 	filter  *filter
+	pulse   *pulse
 	ctx     context.Context // ends with the session; its cause says why
 	cancel  context.CancelCauseFunc
 	since   time.Time
@@ -89,6 +93,8 @@ type live struct {
 	noAuth  atomic.Bool           // a call was refused for want of authorization
 	pending atomic.Int64          // calls in flight
 	struck  atomic.Pointer[error] // of the latest call that it failed
+
+	troubled atomic.Bool // Run's: an answer is news
 }
 
 // dead reports whether the session is known to have ended, even if Run has not
@@ -123,7 +129,7 @@ func New(cfg Config) *Supervisor {
 	}
 	bc, report := cfg.Breaker, cfg.Breaker.OnChange
 	bc.OnChange = func(from, to breaker.State) {
-		if l := s.view.Load().live; to == breaker.Open && l != nil {
+		if l := s.view.Load().live; to == breaker.Open && l != nil && l.pulse.mute.Load() == nil {
 			s.mail.post(suspect{l.gen})
 		}
 		if report != nil {
@@ -156,7 +162,7 @@ func (s *Supervisor) Run(ctx context.Context) error {
 			return nil
 		}
 		s.tick(time.Now())
-		if at := earliest(s.nextDial(), s.fresh.at, s.health.at); at.IsZero() {
+		if at := earliest(s.nextDial(), s.fresh.at, s.health.at, s.health.doubt.due); at.IsZero() {
 			timer.Stop()
 		} else {
 			timer.Reset(time.Until(at))
@@ -195,6 +201,9 @@ func (s *Supervisor) tick(now time.Time) {
 	if at := s.health.at; !at.IsZero() && !now.Before(at) {
 		s.keepAlive()
 	}
+	if at := s.health.doubt.due; !at.IsZero() && !now.Before(at) {
+		s.listen()
+	}
 }
 
 // nextDial returns when the next attempt may begin, zero while none is planned
@@ -223,7 +232,7 @@ func (s *Supervisor) shutdown() {
 		why = cause
 	}
 	s.retire(why)
-	s.nextAt, s.fresh.at, s.health.at = time.Time{}, time.Time{}, time.Time{}
+	s.nextAt = time.Time{}
 	s.fire(shutdown, why.Error(), nil)
 	for s.workers > 0 {
 		m := <-s.inbox

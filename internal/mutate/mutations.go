@@ -37,6 +37,8 @@ const (
 	outcome = "host/supervisor/outcome.go"
 	filter  = "host/supervisor/filter.go"
 	health  = "host/supervisor/health.go"
+	silence = "host/supervisor/silence.go"
+	trouble = "host/supervisor/trouble.go"
 	mail    = "host/supervisor/messages.go"
 	succeed = "host/takeover/takeover.go"
 )
@@ -132,6 +134,28 @@ var mutations = []mutation{
 		"\t\tticket.Settle(breaker.Neutral)\n\t\treturn session.Reply{}, local, nil, err\n", "\t\treturn session.Reply{}, local, nil, err\n"},
 	{"the breaker's opening does not have the session checked", loop,
 		"to == breaker.Open && l != nil", "to == breaker.Open && l != nil && l.dead()"},
+
+	// Servers that hang.
+	{"a server that hangs goes unnoticed while its callers give up", call,
+		"\tcase cancelled:\n\t\ts.doubt(l, silent)\n", "\tcase cancelled:\n"},
+	{"calls go to a session while it is being checked", silence,
+		"\ts.cur.pulse.hold()\n", "\ts.cur.pulse.release()\n"},
+	{"silence begins anew with each call that is given up", silence,
+		"d.since = min(d.since, m.since)", "d.since = m.since"},
+	{"a call in flight is ended because others were given up", silence,
+		"\tcase l.pending.Load() == 0:\n\t\ts.drop(end)\n", "\tcase l.pending.Load() >= 0:\n\t\ts.drop(end)\n"},
+	{"a call in flight is ended because the breaker has opened", health,
+		"asked && (l.pending.Load() == 0 || ", "asked && (l.pending.Load() >= 0 || "},
+	{"a session that does not answer goes on getting calls", call,
+		"if end := l.pulse.mute.Load(); end != nil {", "if end := l.pulse.mute.Load(); end != nil && !end.Retryable {"},
+	{"the end of its last call does not have such a session checked", call,
+		"\t\ts.mail.post(drained{l.gen})\n", ""},
+	{"a sign of life does not have it get calls again", silence,
+		"\tif s.cur != nil && s.cur.gen == m.gen {\n\t\ts.unmute()\n", "\tif s.cur != nil && s.cur.gen != m.gen {\n\t\ts.unmute()\n"},
+	{"the breaker goes on refusing calls while its successor is made", connect,
+		"\t\ts.breaker.Reset() // whoever calls now waits for the next session\n", ""},
+	{"a session that refuses calls is told with each call", trouble,
+		"t.now.Kind == kind && t.now.Text == text:", "t.now.Kind == kind && t.now.Text != text:"},
 
 	// One supervisor takes over from another.
 	{"the end of a predecessor withdraws its successor's lists", succeed,

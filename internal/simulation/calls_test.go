@@ -14,14 +14,17 @@ import (
 )
 
 // longest is the bound of a call: it may be sent twice and wait for a session
-// before each, and once for the check of the one that failed it.
-const longest = 2*(callLimit+linger) + 3*callWait
+// before each, or for what a check of it says, and once for the check of the one
+// that failed it.
+const longest = 2*(callLimit+linger+checking) + 3*callWait
 
 // call starts calls that are alike.
 func (h *history) call() {
 	n := []int{1, 3, 30}[h.rng.IntN(3)]
 	opt := supervisor.CallOptions{Idempotent: h.rng.IntN(2) == 0}
-	patience := []time.Duration{time.Hour, time.Hour, time.Hour, 0, time.Millisecond, time.Second, 10 * time.Second}[h.rng.IntN(7)]
+	patience := []time.Duration{
+		time.Hour, time.Hour, time.Hour, 0, time.Millisecond, time.Second, 3 * time.Second, checking, 10 * time.Second,
+	}[h.rng.IntN(9)]
 	h.step("%d calls; idempotent: %v, given up after %s", n, opt.Idempotent, patience)
 	for i := range n {
 		h.place(fmt.Sprintf("%d.%d", h.steps, i), opt, patience)

@@ -72,6 +72,9 @@ func (h *history) mend(calls, thaw bool) {
 	h.after(fresh)
 	h.check()
 	h.checkFresh()
+	if h.rng.IntN(4) == 0 {
+		h.hang()
+	}
 }
 
 // answers demands that calls be answered. If none was made so far, the breaker

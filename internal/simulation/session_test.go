@@ -27,6 +27,7 @@ type sess struct {
 	died    atomic.Int64 // when, in ns since the start; 0: it lives
 
 	called atomic.Bool // a caller's request came
+	hangs  atomic.Bool // nothing is answered any more
 
 	crash   chan struct{} // closed when the server is gone and the plugin has not noticed
 	crashed sync.Once
@@ -68,6 +69,12 @@ func (s *sess) Call(ctx context.Context, req session.Request) (session.Reply, er
 	}
 	if ctx.Err() != nil {
 		return session.Reply{}, context.Cause(ctx)
+	}
+	if !lists {
+		defer s.ended(ctx)
+	}
+	if s.hangs.Load() {
+		return session.Reply{}, s.hung(ctx)
 	}
 	if lists {
 		return s.list(ctx, kind)
@@ -123,6 +130,10 @@ func (s *sess) Healthy(ctx context.Context) error {
 		s.w.h.event("session %d is checked: its server is gone", s.n)
 		return session.Failuref(true, "broken pipe")
 	default:
+	}
+	if s.hangs.Load() {
+		s.w.h.event("session %d is checked: it hangs", s.n)
+		return s.hung(ctx)
 	}
 	m := healths[s.w.now().health]
 	s.w.h.event("session %d is checked: %s", s.n, m.name)
