@@ -77,7 +77,8 @@ func (m failing) apply(s *Supervisor) {
 	}
 	s.publish()
 	if s.troubles.news(m.text) {
-		s.log.Info("call failed", "state", s.state, "generation", s.gen, "error", m.text)
+		t := s.transition(s.state, m.text, nil)
+		s.log.Info("call failed", append(t.keys(), "generation", s.gen, "error", m.text)...)
 	}
 }
 
