@@ -80,7 +80,7 @@ func TestOneLostSession(t *testing.T) {
 // sent again; a call that may be repeated is, once, on the new session.
 func TestDeathUnderACall(t *testing.T) {
 	t.Parallel()
-	over(t, numbers{call: "20s", base: "500ms", budget: 10}, func(t *testing.T, w *world) {
+	over(t, numbers{call: "20s", base: "500ms", budget: 10, callWait: "20s"}, func(t *testing.T, w *world) {
 		inFlight := func(tool string) (o outcome, sent int) {
 			t.Helper()
 			calls, silenced := w.server.callCount(), w.server.unanswered()

@@ -191,14 +191,14 @@ func TestFailedStartsLeaveNothing(t *testing.T) {
 	allEnded(t, helpers(), 3*time.Second)
 }
 
-// TestMuteServer: a server that reads and never answers is tried twenty times.
+// TestMuteServer: a server that reads and never answers is tried sixteen times.
 // There is never more than one process of it, and the host's descriptors stay
 // the same.
 func TestMuteServer(t *testing.T) {
 	t.Parallel()
 	server := startScripted(t, "stdio")
 	server.set(hanging)
-	host := run(t, server.block("target", numbers{connect: "300ms", base: "10ms", budget: 1000}.String()))
+	host := run(t, server.block("target", numbers{connect: "1s", base: "10ms", budget: 1000}.String()))
 	descriptors := func() int {
 		fds, err := os.ReadDir(fmt.Sprintf("/proc/%d/fd", host.cmd.Process.Pid))
 		if err != nil {
@@ -207,7 +207,7 @@ func TestMuteServer(t *testing.T) {
 		return len(fds)
 	}
 	early := 0
-	for n := 1; n <= 20; n++ {
+	for n := 1; n <= 16; n++ {
 		server.await(t, fmt.Sprintf("attempt %d", n), func() bool { return server.begun >= n })
 		servers := 0
 		for _, p := range descendants(t, host.cmd.Process.Pid) {
@@ -218,13 +218,13 @@ func TestMuteServer(t *testing.T) {
 		if servers > 1 {
 			t.Errorf("%d processes of the server at attempt %d", servers, n)
 		}
-		if n == 5 {
+		if n == 4 {
 			early = descriptors()
 		}
 	}
 	// One attempt needs a few, which may be open or not in this moment.
 	if late := descriptors(); late > early+10 {
-		t.Errorf("%d descriptors after 5 attempts, %d after 20", early, late)
+		t.Errorf("%d descriptors after 4 attempts, %d after 16", early, late)
 	}
 }
 

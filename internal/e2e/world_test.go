@@ -30,6 +30,7 @@ type numbers struct {
 	connect   string // limit of an attempt
 	keepAlive string
 	health    string // limit of a check
+	callWait  string // how long a call waits for a session
 	protocol  string // null: the transport's choice
 }
 
@@ -37,7 +38,7 @@ type numbers struct {
 // happening while it runs.
 func (n numbers) withDefaults() numbers {
 	for at, value := range map[*string]string{&n.call: "1s", &n.cooldown: "1h", &n.base: "50ms", &n.revive: "1h",
-		&n.connect: "30s", &n.keepAlive: "0s", &n.health: "5s", &n.protocol: "null"} {
+		&n.connect: "30s", &n.keepAlive: "0s", &n.health: "5s", &n.callWait: "2s", &n.protocol: "null"} {
 		if *at == "" {
 			*at = value
 		}
@@ -53,6 +54,7 @@ func (n numbers) String() string {
 	return fmt.Sprintf(`
   protocol   = %s
   keep_alive = %q
+  call_wait  = %q
   timeouts {
     call    = %q
     connect = %q
@@ -71,7 +73,7 @@ func (n numbers) String() string {
     min = %q
     max = "1h"
   }
-`, n.protocol, n.keepAlive, n.call, n.connect, n.health, n.cooldown, n.base, n.base, n.budget, n.revive)
+`, n.protocol, n.keepAlive, n.callWait, n.call, n.connect, n.health, n.cooldown, n.base, n.base, n.budget, n.revive)
 }
 
 // over runs a test over each transport of the house.
