@@ -174,11 +174,11 @@ func (s *Supervisor) retire(cause error) {
 	}
 	s.cur = nil
 	l.filter.retire()
-	s.publish()
-	l.pulse.release()
 	if l.pulse.mute.Load() != nil {
 		s.breaker.Reset() // whoever calls now waits for the next session
 	}
+	s.publish()
+	l.pulse.release()
 	l.cancel(cause)
 	s.close(l.sess)
 }

@@ -436,6 +436,41 @@ func TestWedgedSession(t *testing.T) {
 	}
 }
 
+// TestFailingSession: three answers that are none but come at once open the
+// breaker, too. Nothing else has such a session checked, and replaced when it
+// is of no use.
+func TestFailingSession(t *testing.T) {
+	w := &world{
+		call: func(_ context.Context, f *fake, _ session.Request) (session.Reply, error) {
+			if f.n == 1 {
+				return session.Reply{}, &session.Failure{Reason: session.HTTPStatus, Message: "500"}
+			}
+			return session.Reply{Result: []byte(`{"session":2}`)}, nil
+		},
+		healthy: func(_ context.Context, f *fake) error {
+			if f.n == 1 {
+				return errors.New("500")
+			}
+			return nil
+		},
+	}
+	scene(t, w, nil, func(r *rig) {
+		for n := range 3 {
+			if _, err := r.try(CallOptions{}); err == nil {
+				t.Fatal("a failure was no error")
+			}
+			if n < 2 {
+				r.after(time.Minute)
+				r.dialed(1)
+			}
+		}
+		r.after(0)
+		r.dialed(2)
+		r.circuit(breaker.Closed)
+		r.ok(2)
+	})
+}
+
 // TestKeepAlive: an idle session is checked and replaced when it is silent, so
 // that the next call meets a good one. One with a call in flight is not.
 func TestKeepAlive(t *testing.T) {

@@ -91,9 +91,6 @@ func (s *Supervisor) silent(l *live, end *session.End) {
 	case l.pulse.heard() > since:
 		s.unmute()
 	case l.pending.Load() == 0:
-		if s.troubles.now.Kind == Mute {
-			s.breaker.Reset() // what it kept calls from goes; they wait for what comes
-		}
 		s.drop(end)
 	case s.troubles.now.Kind != Mute:
 		s.breaker.Trip()
