@@ -170,6 +170,18 @@ func TestClientsSessionsAreSeen(t *testing.T) {
 	}
 	w.await("the count of the sessions of a client that is gone", func() bool { return w.status("s").Starts == 6 })
 
+	// Lines and events may come a moment after what they tell.
+	said := func(message string) (n int) {
+		lines, _, _ := w.host.Logs().Since(0)
+		for _, l := range lines {
+			if l.Message == message {
+				n++
+			}
+		}
+		return n
+	}
+	w.await("the last lines of the log", func() bool { return said("server ready") == 2 && said("client's session ended") == 1 })
+
 	told := map[string][]string{}
 	events, _, _ := w.host.Events().Since(0)
 	for _, e := range events {
