@@ -9,10 +9,8 @@ import (
 	"github.com/spf13/cobra"
 	ctyjson "github.com/zclconf/go-cty/cty/json"
 
-	"github.com/hermes-host/hermes-host/host"
 	"github.com/hermes-host/hermes-host/host/config"
 	"github.com/hermes-host/hermes-host/host/launcher"
-	"github.com/hermes-host/hermes-host/internal/version"
 	"github.com/hermes-host/hermes-host/shared/transportpb"
 )
 
@@ -65,10 +63,7 @@ Without a configuration file only the plugins beside this program are listed.`,
 					return err
 				}
 			}
-			h, err := host.New(file, host.Settings{
-				Logger:  logs.logger(cmd.ErrOrStderr(), "error", file.Log().Format),
-				Version: version.String(),
-			})
+			h, err := consulting(cmd, logs, file)
 			if err != nil {
 				return err
 			}

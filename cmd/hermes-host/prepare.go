@@ -62,15 +62,21 @@ func (s *source) find(own bool) (path string, load func(other string) (*config.F
 	}, nil
 }
 
+// consulting returns a host that serves nobody: it asks the plugins of a file
+// what they know, and logs errors alone. Its user closes it.
+func consulting(cmd *cobra.Command, logs logFlags, file *config.File) (*host.Host, error) {
+	return host.New(file, host.Settings{
+		Logger:  logs.logger(cmd.ErrOrStderr(), "error", file.Log().Format),
+		Version: version.String(),
+	})
+}
+
 // refuse prints the diagnostics of a file that was read. If it has errors, those
 // that the plugins find in it are added, and the error is silent.
 func refuse(cmd *cobra.Command, logs logFlags, file *config.File, diags config.Diagnostics) error {
 	failed := diags.HasErrors()
 	if failed && file != nil {
-		h, err := host.New(file, host.Settings{
-			Logger:  logs.logger(cmd.ErrOrStderr(), "error", file.Log().Format),
-			Version: version.String(),
-		})
+		h, err := consulting(cmd, logs, file)
 		if err != nil {
 			return err
 		}

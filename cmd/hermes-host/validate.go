@@ -5,9 +5,6 @@ import (
 	"fmt"
 
 	"github.com/spf13/cobra"
-
-	"github.com/hermes-host/hermes-host/host"
-	"github.com/hermes-host/hermes-host/internal/version"
 )
 
 func validateCommand() *cobra.Command {
@@ -44,10 +41,7 @@ if the configuration is valid and 1 if it is not. The file may be named with
 			if err != nil {
 				return err
 			}
-			h, err := host.New(file, host.Settings{
-				Logger:  logs.logger(cmd.ErrOrStderr(), "error", file.Log().Format),
-				Version: version.String(),
-			})
+			h, err := consulting(cmd, logs, file)
 			if err != nil {
 				return err
 			}
